@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+
+# MF_C17: the language level, said to the compiler once.
+AC_DEFUN([MF_C17], [
+  mf_save_cflags=$CFLAGS
+  CFLAGS="$CFLAGS -std=gnu17"
+  AC_MSG_CHECKING([whether $CC takes -std=gnu17])
+  AC_COMPILE_IFELSE([AC_LANG_PROGRAM([], [])],
+    [AC_MSG_RESULT([yes]); MF_STD=-std=gnu17],
+    [AC_MSG_RESULT([no]); AC_MSG_ERROR([moefold needs a C17 compiler])])
+  CFLAGS=$mf_save_cflags
+  AC_SUBST([MF_STD])
+])
+
+# MF_WARNINGS: warnings for our own sources; -Werror comes from CFLAGS in CI.
+AC_DEFUN([MF_WARNINGS], [
+  MF_WARN="-Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes"
+  MF_WARN="$MF_WARN -Wmissing-prototypes -Wvla -Wformat=2"
+  AC_SUBST([MF_WARN])
+])
+
+# MF_ARG_HWLOC: how many cores, caches and how much memory this machine has.
+AC_DEFUN([MF_ARG_HWLOC], [
+  AC_ARG_WITH([hwloc], [AS_HELP_STRING([--without-hwloc],
+    [build without hwloc (the local machine is then read from sysconf)])],
+    [], [with_hwloc=check])
+  mf_have_hwloc="no (--without-hwloc)"
+  AS_IF([test "x$with_hwloc" != xno], [
+    PKG_CHECK_MODULES([HWLOC], [hwloc >= 2.1], [
+      mf_have_hwloc=yes
+      AC_DEFINE([HAVE_HWLOC], [1], [hwloc is here])], [
+      mf_have_hwloc="no (not found; Debian: libhwloc-dev)"
+      AS_IF([test "x$with_hwloc" = xyes], [AC_MSG_ERROR([hwloc not found])])])
+  ])
+  AM_CONDITIONAL([WITH_HWLOC], [test "x$mf_have_hwloc" = xyes])
+])
+
+# MF_ARG_SLURM: libslurm has no pkg-config file. The moefold binary linked
+# with it is distributed under GPL-2 (see README).
+AC_DEFUN([MF_ARG_SLURM], [
+  AC_ARG_WITH([slurm], [AS_HELP_STRING([--with-slurm@<:@=DIR@:>@],
+    [libslurm, for clusters and job submission])], [], [with_slurm=check])
+  mf_have_slurm="no (--without-slurm)"
+  SLURM_CFLAGS= SLURM_LIBS=
+  AS_IF([test "x$with_slurm" != xno], [
+    AS_CASE([$with_slurm], [yes|check], [],
+      [SLURM_CFLAGS="-I$with_slurm/include"
+       SLURM_LIBS="-L$with_slurm/lib"])
+    mf_save_cppflags=$CPPFLAGS mf_save_libs=$LIBS
+    CPPFLAGS="$CPPFLAGS $SLURM_CFLAGS"
+    LIBS="$SLURM_LIBS -lslurm $LIBS"
+    AC_MSG_CHECKING([for libslurm])
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <slurm/slurm.h>]],
+      [[slurm_init(NULL)]])], [
+      AC_MSG_RESULT([yes])
+      mf_have_slurm=yes
+      SLURM_LIBS="$SLURM_LIBS -lslurm"
+      AC_DEFINE([HAVE_SLURM], [1], [libslurm is here])], [
+      AC_MSG_RESULT([no])
+      mf_have_slurm="no (not found; Debian: libslurm-dev)"
+      AS_IF([test "x$with_slurm" != xcheck],
+        [AC_MSG_ERROR([libslurm not found])])])
+    CPPFLAGS=$mf_save_cppflags LIBS=$mf_save_libs
+  ])
+  AC_SUBST([SLURM_CFLAGS])
+  AC_SUBST([SLURM_LIBS])
+  AM_CONDITIONAL([WITH_SLURM], [test "x$mf_have_slurm" = xyes])
+])
+
+# MF_ARG_MPI: moefold-run is built only where MPI is. The flags are asked of
+# the compiler wrapper, so that one compiler serves the whole build.
+AC_DEFUN([MF_ARG_MPI], [
+  AC_ARG_WITH([mpi], [AS_HELP_STRING([--without-mpi],
+    [do not build moefold-run])], [], [with_mpi=check])
+  mf_have_mpi="no (--without-mpi)"
+  AS_IF([test "x$with_mpi" != xno], [
+    PKG_CHECK_MODULES([MPI], [ompi-c], [
+      mf_have_mpi=yes
+      AC_DEFINE([HAVE_MPI], [1], [Open MPI is here])], [
+      mf_have_mpi="no (not found; Debian: libopenmpi-dev openmpi-bin)"
+      AS_IF([test "x$with_mpi" = xyes], [AC_MSG_ERROR([Open MPI not found])])])
+  ])
+  AC_PATH_PROG([MPIRUN], [mpirun], [])
+  AM_CONDITIONAL([WITH_MPI], [test "x$mf_have_mpi" = xyes])
+])
+
+# MF_ARG_BLAS: the experts' product; without it a plain loop is used.
+AC_DEFUN([MF_ARG_BLAS], [
+  AC_ARG_WITH([blas], [AS_HELP_STRING([--without-blas],
+    [use the built-in matrix product])], [], [with_blas=check])
+  mf_have_blas="no (--without-blas)"
+  AS_IF([test "x$with_blas" != xno], [
+    PKG_CHECK_MODULES([BLAS], [openblas], [
+      mf_have_blas=yes
+      AC_DEFINE([HAVE_BLAS], [1], [OpenBLAS is here])], [
+      mf_have_blas="no (not found; Debian: libopenblas-dev)"
+      AS_IF([test "x$with_blas" = xyes], [AC_MSG_ERROR([OpenBLAS not found])])])
+  ])
+  AM_CONDITIONAL([WITH_BLAS], [test "x$mf_have_blas" = xyes])
+])
+
+# MF_ARG_CMOCKA: unit tests.
+AC_DEFUN([MF_ARG_CMOCKA], [
+  PKG_CHECK_MODULES([CMOCKA], [cmocka], [mf_have_cmocka=yes],
+    [mf_have_cmocka="no (unit tests are left out; Debian: libcmocka-dev)"])
+  AM_CONDITIONAL([WITH_CMOCKA], [test "x$mf_have_cmocka" = xyes])
+])

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Clusters from their sources: a live Slurm controller, presets, this machine.
+ */
+#ifndef MF_CLUSTER_READ_H
+#define MF_CLUSTER_READ_H
+
+#include "planner/layout/cluster.h"
+
+struct mf_cluster_ask {
+    const char *const *source; /* as given with --cluster */
+    int sources;
+    int64_t world;     /* devices wanted, 0: not known */
+    double slurm_timeout_s; /* 5 unless the user says otherwise */
+    const char *db_file;    /* where `local` keeps its measures; NULL: default */
+    const char *runner;     /* path of moefold-run for the 2-rank probe, or
+                               NULL: the exchange rate is then assumed */
+};
+
+/* Read the sources, join them (later ones fill unknown fields, a conflict is a
+ * warning). Without a source: Slurm if a slurm.conf is found (dead controller:
+ * MF_FAILED), else MF_INVALID with the names of the presets.
+ */
+int mf_cluster_read(const struct mf_cluster_ask *ask,
+    struct mf_cluster *cluster, struct mf_error *err);
+
+#endif

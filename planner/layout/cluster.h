@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * A cluster as data: nodes, devices, tiers of the network, and for each figure
+ * where it came from. Readers (planner/cluster_*.c) fill it; plans carry it.
+ */
+#ifndef MF_CLUSTER_H
+#define MF_CLUSTER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "planner/layout/error.h"
+
+#define MF_TIERS_MAX 6
+#define MF_NODES_MAX 1000000
+
+/* Figures that are not known are NAN (null in JSON). */
+struct mf_gpu {
+    char model[64]; /* "H100", or the CPU's name for CPU ranks */
+    double memory_bytes, bf16_flops, hbm_bytes_per_s;
+};
+
+/* A level of the network, innermost first. Ranks in one domain talk at this
+ * tier's rate; SIZE is how many devices a full domain holds, and domains are
+ * runs of SIZE devices in node order (the last tier holds all).
+ */
+struct mf_tier {
+    char name[32];
+    int64_t size;
+    double bytes_per_s; /* a device, one direction */
+    double latency_s;
+};
+
+enum mf_node_state { MF_NODE_UP, MF_NODE_DOWN, MF_NODE_DRAINED,
+    MF_NODE_UNKNOWN };
+
+struct mf_node {
+    char *name;
+    enum mf_node_state state;
+    char *switch_name, *block; /* NULL: not known */
+    int64_t gpus;
+};
+
+enum mf_how { MF_MEASURED, MF_READ, MF_PRESET, MF_ASSUMED };
+
+struct mf_source {
+    char field[48];
+    enum mf_how how;
+    char from[128];
+};
+
+struct mf_cluster {
+    char name[128];
+    bool cpu_ranks;  /* devices are CPU ranks of moefold-run's CPU backend */
+    int64_t cores;   /* CPU ranks: cores of a node that the ranks share */
+    struct mf_gpu gpu;
+    struct mf_tier tier[MF_TIERS_MAX];
+    int tiers;
+    struct mf_node *node; /* in topology order */
+    size_t nodes;
+    struct mf_source *source;
+    size_t sources;
+    char **warning; /* NULL-terminated, or NULL */
+};
+
+/* Devices of a node, or -1 when nodes differ. */
+int64_t mf_cluster_gpus_per_node(const struct mf_cluster *cluster);
+
+/* Devices of the nodes that are up. */
+int64_t mf_cluster_devices(const struct mf_cluster *cluster);
+
+int mf_cluster_add_node(struct mf_cluster *cluster, const char *name,
+    int64_t gpus, struct mf_error *err);
+int mf_cluster_add_source(struct mf_cluster *cluster, const char *field,
+    enum mf_how how, const char *from, struct mf_error *err);
+int mf_cluster_warn(struct mf_cluster *cluster, struct mf_error *err,
+    const char *fmt, ...) MF_PRINTF(3, 4);
+
+/* domain[rank] for WORLD ranks laid over the nodes that are up, in order, one
+ * a device: which domain of tier T each lies in. MF_NO when WORLD is larger
+ * than the cluster.
+ */
+int mf_cluster_domains(const struct mf_cluster *cluster, int t, int64_t world,
+    int32_t *domain, struct mf_error *err);
+
+/* The JSON of `moefold cluster --json`, and back. Reading checks all. */
+json_t *mf_cluster_to_json(const struct mf_cluster *cluster);
+int mf_cluster_from_json(const json_t *json, struct mf_cluster *cluster,
+    struct mf_error *err);
+
+void mf_cluster_free(struct mf_cluster *cluster);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The plan file: a model, a cluster, settings, and ranked layouts with their
+ * prices. It is what flows from the planner to the launcher and the runtime.
+ */
+#ifndef MF_PLAN_H
+#define MF_PLAN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "planner/layout/cluster.h"
+#include "planner/layout/error.h"
+#include "planner/layout/layout.h"
+#include "planner/layout/model.h"
+#include "planner/layout/phase.h"
+
+#define MF_PLAN_SCHEMA 1
+#define MF_PARTS_MAX 32
+#define MF_NOTES_MAX 16
+#define MF_STAGES_MAX 1024
+#define MF_REASONS_MAX 32
+
+enum mf_scope { MF_SCOPE_STEP, MF_SCOPE_MOE };
+enum mf_precision { MF_BF16, MF_FP8, MF_MXFP8 };
+enum mf_recompute { MF_RECOMPUTE_NONE, MF_RECOMPUTE_SELECTIVE,
+    MF_RECOMPUTE_FULL, MF_RECOMPUTE_AUTO };
+enum mf_dispatcher { MF_ALLTOALL, MF_ALLGATHER, MF_DEDUP, MF_DEEPEP,
+    MF_HYBRIDEP, MF_DISPATCHER_AUTO };
+enum mf_shard { MF_SHARD_NONE, MF_SHARD_OPTIMIZER, MF_SHARD_FULL };
+
+/* Inputs besides model, cluster and layout. */
+struct mf_settings {
+    int64_t seq;          /* tokens */
+    int64_t global_batch; /* sequences an optimizer step, 0 with scope moe */
+    int64_t micro_batch;  /* sequences, 0: auto */
+    int64_t vpp;          /* 0: auto */
+    enum mf_precision precision;
+    enum mf_recompute recompute;
+    enum mf_dispatcher dispatcher;
+    double imbalance;       /* Gini of expert loads */
+    double capacity_factor; /* NAN: dropless */
+    enum mf_shard shard;
+};
+
+struct mf_part {
+    const char *name; /* a literal */
+    double seconds;
+};
+
+struct mf_stage_memory {
+    double static_bytes, peak_bytes;
+};
+
+/* The price of one layout; NAN where not known (null in JSON). */
+struct mf_cost {
+    double step_s, step_s_low, step_s_high;
+    double tokens_per_s_per_gpu, tflops_per_gpu, mfu;
+    bool fits;
+    struct {
+        double params, grads, optimizer, activations, buffers, total;
+    } memory;              /* bytes, hottest rank; total = peak_bytes */
+    double static_bytes, peak_bytes;
+    struct mf_stage_memory *stage; /* [layout.pp] */
+    struct mf_part part[MF_PARTS_MAX]; /* sums to step_s within 1e-9 */
+    int parts;
+    double hidden_s;                   /* overlapped seconds */
+    double layer_forward_s, layer_backward_s; /* one MoE layer, micro batch */
+    double phase_s[MF_PHASES][MF_DIRECTIONS]; /* NAN: not part of the layer */
+    const char *limit; /* literal: what limits it, "experts", "memory", … */
+    char *note[MF_NOTES_MAX];
+    int notes;
+};
+
+struct mf_plan_entry {
+    struct mf_layout layout;
+    struct mf_settings settings; /* nothing auto in it */
+    struct mf_cost cost;
+};
+
+struct mf_reason {
+    char text[96];
+    int64_t count;
+};
+
+struct mf_plan {
+    struct mf_model model;
+    struct mf_cluster cluster;
+    int64_t world;
+    enum mf_scope scope;
+    char coefficients[64]; /* name or id of those used */
+    struct mf_plan_entry *entry; /* best first */
+    size_t entries;
+    int64_t enumerated, bounded, priced;
+    struct mf_reason rejected[MF_REASONS_MAX];
+    int reasons;
+    double elapsed_s;
+};
+
+/* Defaults of `predict`, with SEQ and the rest of DESIGN's settings. */
+void mf_settings_init(struct mf_settings *settings);
+
+/* Names as on the command line; the finders return -1. */
+const char *mf_precision_name(enum mf_precision precision);
+const char *mf_recompute_name(enum mf_recompute recompute);
+const char *mf_dispatcher_name(enum mf_dispatcher dispatcher);
+const char *mf_shard_name(enum mf_shard shard);
+const char *mf_scope_name(enum mf_scope scope);
+int mf_precision_find(const char *name);
+int mf_recompute_find(const char *name);
+int mf_dispatcher_find(const char *name);
+int mf_shard_find(const char *name);
+int mf_scope_find(const char *name);
+
+/* Add a note line (printf style). */
+int mf_cost_note(struct mf_cost *cost, struct mf_error *err, const char *fmt,
+    ...) MF_PRINTF(3, 4);
+void mf_cost_free(struct mf_cost *cost);
+
+/* What `predict --json` prints for one layout. */
+json_t *mf_plan_entry_to_json(const struct mf_plan_entry *entry);
+
+/* What `plan --json` prints and `plan --output` writes, and back. */
+json_t *mf_plan_to_json(const struct mf_plan *plan);
+int mf_plan_from_json(const json_t *json, struct mf_plan *plan,
+    struct mf_error *err);
+
+/* Read the plan in FILE; every figure in it is checked. */
+int mf_plan_read(const char *file, struct mf_plan *plan, struct mf_error *err);
+
+/* Write FILE whole or not at all (a new file, renamed into place). */
+int mf_plan_write(const struct mf_plan *plan, const char *file,
+    struct mf_error *err);
+
+void mf_plan_free(struct mf_plan *plan);
+
+#endif

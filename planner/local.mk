@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: BSD-3-Clause
+noinst_LIBRARIES += libmoefold-layout.a libmoefold-planner.a
+
+# jansson only: the launcher, the runtime and the planner all link this.
+libmoefold_layout_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+libmoefold_layout_a_SOURCES = \
+    planner/layout/error.c planner/layout/error.h \
+    planner/layout/number.h planner/layout/layout.h \
+    planner/layout/groups.h planner/layout/phase.h
+
+libmoefold_planner_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) \
+    $(HWLOC_CFLAGS) $(SLURM_CFLAGS)
+libmoefold_planner_a_SOURCES = planner/cost.h planner/search.h planner/fit.h \
+    planner/model_read.h planner/cluster_read.h
+
+bin_PROGRAMS += moefold
+moefold_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+moefold_SOURCES = planner/cli/main.c
+moefold_LDADD = libmoefold-launcher.a libmoefold-planner.a \
+    libmoefold-layout.a libmoefold-db.a \
+    $(HWLOC_LIBS) $(SLURM_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS)
