@@ -5,6 +5,8 @@ noinst_LIBRARIES += libmoefold-layout.a libmoefold-planner.a
 libmoefold_layout_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libmoefold_layout_a_SOURCES = \
     planner/layout/error.c planner/layout/error.h \
+    planner/layout/cluster.c planner/layout/cluster_json.c \
+    planner/layout/cluster.h \
     planner/layout/number.h planner/layout/layout.h \
     planner/layout/groups.h planner/layout/phase.h
 

@@ -22,8 +22,11 @@ struct mf_gpu {
 };
 
 /* A level of the network, innermost first. Ranks in one domain talk at this
- * tier's rate; SIZE is how many devices a full domain holds, and domains are
- * runs of SIZE devices in node order (the last tier holds all).
+ * tier's rate; SIZE is how many devices the largest domain holds. A tier no
+ * larger than the largest node never crosses a node, and cuts it into runs of
+ * SIZE. A wider one binds whole nodes: tier "leaf" those of one switch_name,
+ * "nvlink" and "pod" those of one block, where every node has one; else nodes
+ * in order up to SIZE devices, those that are down counted. The last holds all.
  */
 struct mf_tier {
     char name[32];
@@ -70,16 +73,20 @@ int64_t mf_cluster_gpus_per_node(const struct mf_cluster *cluster);
 /* Devices of the nodes that are up. */
 int64_t mf_cluster_devices(const struct mf_cluster *cluster);
 
+/* A node that is up goes last. MF_INVALID: a name that a host cannot have. */
 int mf_cluster_add_node(struct mf_cluster *cluster, const char *name,
     int64_t gpus, struct mf_error *err);
+/* Texts that are too long are cut. */
 int mf_cluster_add_source(struct mf_cluster *cluster, const char *field,
     enum mf_how how, const char *from, struct mf_error *err);
+/* Add a warning line; beyond 1,000 they are dropped. */
 int mf_cluster_warn(struct mf_cluster *cluster, struct mf_error *err,
     const char *fmt, ...) MF_PRINTF(3, 4);
 
 /* domain[rank] for WORLD ranks laid over the nodes that are up, in order, one
- * a device: which domain of tier T each lies in. MF_NO when WORLD is larger
- * than the cluster.
+ * a device: which domain of tier T each lies in, numbered from 0 as the ranks
+ * meet them. MF_NO when WORLD is larger than the cluster, MF_INVALID without
+ * tier T.
  */
 int mf_cluster_domains(const struct mf_cluster *cluster, int t, int64_t world,
     int32_t *domain, struct mf_error *err);
