@@ -5,10 +5,11 @@ noinst_LIBRARIES += libmoefold-layout.a libmoefold-planner.a
 libmoefold_layout_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libmoefold_layout_a_SOURCES = \
     planner/layout/error.c planner/layout/error.h \
-    planner/layout/cluster.c planner/layout/cluster_json.c \
-    planner/layout/cluster.h \
-    planner/layout/number.h planner/layout/layout.h \
-    planner/layout/groups.h planner/layout/phase.h
+    planner/layout/number.c planner/layout/number.h \
+    planner/layout/layout.c planner/layout/layout.h \
+    planner/layout/groups.c planner/layout/groups.h \
+    planner/layout/phase.c planner/layout/phase.h \
+    planner/layout/cluster.c planner/layout/cluster.h
 
 libmoefold_planner_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) \
     $(HWLOC_CFLAGS) $(SLURM_CFLAGS)

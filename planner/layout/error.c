@@ -14,8 +14,8 @@ static void error_clean(char *text)
             *text = '?';
 }
 
-int mf_error_set(struct mf_error *err, enum mf_status status, const char *fmt,
-    ...)
+int mf_error_set(
+    struct mf_error *err, enum mf_status status, const char *fmt, ...)
 {
     va_list args;
 

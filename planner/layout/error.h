@@ -26,7 +26,6 @@ int mf_error_set(struct mf_error *err, enum mf_status status, const char *fmt,
     ...) MF_PRINTF(3, 4);
 
 /* Put context and ": " in front of the text of ERR; returns -1. */
-int mf_error_prefix(struct mf_error *err, const char *fmt, ...)
-    MF_PRINTF(2, 3);
+int mf_error_prefix(struct mf_error *err, const char *fmt, ...) MF_PRINTF(2, 3);
 
 #endif

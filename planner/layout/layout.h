@@ -26,10 +26,12 @@ struct mf_order {
 };
 
 struct mf_layout {
-    int64_t tp, cp, dp, pp;  /* attention */
-    int64_t etp, ep, edp;    /* experts; pp is shared */
+    int64_t tp, cp, dp, pp; /* attention */
+    int64_t etp, ep, edp;   /* experts; pp is shared */
     struct mf_order order;
-    bool coupled; /* etp = tp, EP carved out of DP with stride tp*cp */
+    bool coupled;   /* etp = tp, EP carved out of DP with stride tp*cp */
+    unsigned given; /* bit i: the i-th size of the canonical text was given,
+                       the others are defaults or come from the world */
 };
 
 /* Where a rank lies on every axis. */
@@ -54,12 +56,13 @@ void mf_order_format(const struct mf_order *order, char *text, size_t size);
  * edp are then 0 (to be worked out from the world), the others 1. The order
  * is the default one and the layout is not coupled.
  */
-int mf_layout_parse(const char *text, struct mf_layout *layout,
-    struct mf_error *err);
+int mf_layout_parse(
+    const char *text, struct mf_layout *layout, struct mf_error *err);
 
-/* Fill dp and edp that are 0 from WORLD, and check the law of folding. The
- * message shows both products, factor by factor. With coupled set, etp is
- * set to tp and ep must divide dp. GIVEN as of mf_order_parse, or ~0u.
+/* Fill dp and edp that are 0 from WORLD, and check the law of folding and the
+ * order, as Megatron-LM does. The message shows both products, factor by
+ * factor, and where each came from. With coupled set, etp is set to tp and ep
+ * must divide dp. GIVEN as of mf_order_parse, or ~0u.
  */
 int mf_layout_resolve(struct mf_layout *layout, int64_t world, unsigned given,
     struct mf_error *err);
@@ -72,8 +75,14 @@ void mf_layout_format(const struct mf_layout *layout, char *text, size_t size);
 
 bool mf_layout_equal(const struct mf_layout *a, const struct mf_layout *b);
 
+/* Size and stride of AXIS in the attention grid, or in the expert grid, where
+ * tp stands for etp, dp for edp, and cp is 1 (not of a coupled layout).
+ */
+int64_t mf_layout_axis(const struct mf_layout *layout, bool expert,
+    enum mf_axis axis, int64_t *stride);
+
 /* Coordinates of RANK in [0, world). */
-void mf_layout_coords(const struct mf_layout *layout, int64_t rank,
-    struct mf_coords *coords);
+void mf_layout_coords(
+    const struct mf_layout *layout, int64_t rank, struct mf_coords *coords);
 
 #endif
