@@ -11,6 +11,11 @@ libmoefold_layout_a_SOURCES = \
     planner/layout/phase.c planner/layout/phase.h \
     planner/layout/cluster.c planner/layout/cluster.h
 
+libmoefold_layout_a_SOURCES += \
+    planner/layout/model.c planner/layout/model_field.c \
+    planner/layout/model_json.c \
+    planner/layout/model.h planner/layout/model_field.h
+
 libmoefold_planner_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) \
     $(HWLOC_CFLAGS) $(SLURM_CFLAGS)
 libmoefold_planner_a_SOURCES = planner/cost.h planner/search.h planner/fit.h \

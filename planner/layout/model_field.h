@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The whole numbers of a model's shape as one table, so that every reader
+ * fills, checks and names them in the same way.
+ */
+#ifndef MF_MODEL_FIELD_H
+#define MF_MODEL_FIELD_H
+
+#include "planner/layout/model.h"
+
+enum mf_field {
+    MF_FIELD_LAYERS,
+    MF_FIELD_HIDDEN,
+    MF_FIELD_VOCAB,
+    MF_FIELD_HEADS,
+    MF_FIELD_KV_HEADS,
+    MF_FIELD_HEAD_DIM,
+    MF_FIELD_MLA_Q,
+    MF_FIELD_MLA_KV,
+    MF_FIELD_MLA_NOPE,
+    MF_FIELD_MLA_ROPE,
+    MF_FIELD_MLA_V,
+    MF_FIELD_WINDOW,
+    MF_FIELD_DENSE_FFN,
+    MF_FIELD_MOE_FFN,
+    MF_FIELD_EXPERTS,
+    MF_FIELD_TOPK,
+    MF_FIELD_SHARED_EXPERTS,
+    MF_FIELD_SHARED_FFN,
+    MF_FIELD_GROUPS,
+    MF_FIELD_TOPK_GROUPS,
+    MF_FIELD_MTP_LAYERS,
+    MF_FIELDS
+};
+
+/* What the JSON of a model calls FIELD: OBJECT is NULL at the top level. */
+const char *mf_field_key(enum mf_field field);
+const char *mf_field_object(enum mf_field field);
+
+/* The smallest value allowed; 0 means that the part may be absent. */
+int64_t mf_field_least(enum mf_field field);
+
+int64_t *mf_field_of(struct mf_model *model, enum mf_field field);
+int64_t mf_field_get(const struct mf_model *model, enum mf_field field);
+
+/* Every figure in its range and consistent with the others. NAMES is what the
+ * file that was read calls each field (NULL: as in the model's JSON), so that
+ * a message names a key that the user can find.
+ */
+int mf_model_check(const struct mf_model *model,
+    const char *const names[MF_FIELDS], struct mf_error *err);
+
+/* Replace control characters and bytes that are not UTF-8 by '?'. */
+void mf_model_clean_text(char *text);
+
+#endif

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * A model as JSON, and back with every figure checked.
+ */
+#include "planner/layout/model_field.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const mixer_name[] = {
+    [MF_MIXER_FULL] = "full",
+    [MF_MIXER_SLIDING] = "sliding",
+    [MF_MIXER_NONE] = "none",
+};
+
+static const char *const ffn_name[] = {
+    [MF_FFN_DENSE] = "dense",
+    [MF_FFN_MOE] = "moe",
+    [MF_FFN_NONE] = "none",
+};
+
+static const char *const qk_norm_name[] = {
+    [MF_QK_NORM_NONE] = "none",
+    [MF_QK_NORM_HEAD] = "head",
+    [MF_QK_NORM_WHOLE] = "whole",
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* Flags at the top level; those of the router stand beside its figures. */
+struct flag_row {
+    const char *object, *key;
+    size_t offset;
+};
+
+static const struct flag_row flag_table[] = {
+    {NULL, "gated", offsetof(struct mf_model, gated)},
+    {NULL, "shared_gate", offsetof(struct mf_model, shared_gate)},
+    {NULL, "tied_embeddings", offsetof(struct mf_model, tied_embeddings)},
+    {NULL, "qkv_bias", offsetof(struct mf_model, qkv_bias)},
+    {NULL, "out_bias", offsetof(struct mf_model, out_bias)},
+    {NULL, "mlp_bias", offsetof(struct mf_model, mlp_bias)},
+    {"router", "bias", offsetof(struct mf_model, router.bias)},
+    {"router", "renormalize", offsetof(struct mf_model, router.renormalize)},
+};
+
+struct param_row {
+    const char *key;
+    size_t offset;
+};
+
+static const struct param_row param_table[] = {
+    {"params_total", offsetof(struct mf_params, total)},
+    {"params_active", offsetof(struct mf_params, active)},
+    {"params_active_no_embedding",
+        offsetof(struct mf_params, active_no_embedding)},
+    {"params_embedding", offsetof(struct mf_params, embedding)},
+    {"params_attention", offsetof(struct mf_params, attention)},
+    {"params_dense_mlp", offsetof(struct mf_params, dense_mlp)},
+    {"params_routed", offsetof(struct mf_params, routed)},
+    {"params_shared", offsetof(struct mf_params, shared)},
+    {"params_router", offsetof(struct mf_params, router)},
+    {"params_norms", offsetof(struct mf_params, norms)},
+    {"params_mtp", offsetof(struct mf_params, mtp)},
+    {"params_vision", offsetof(struct mf_params, vision)},
+};
+
+static bool *flag_of(struct mf_model *model, const struct flag_row *row)
+{
+    return (bool *)(void *)((char *)model + row->offset);
+}
+
+static bool flag_get(const struct mf_model *model, const struct flag_row *row)
+{
+    return *(const bool *)(const void *)((const char *)model + row->offset);
+}
+
+static int64_t param_get(const struct mf_params *p, const struct param_row *row)
+{
+    return *(const int64_t *)(const void *)((const char *)p + row->offset);
+}
+
+static bool same_object(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+/* A part that the model does not have, and so has no figure. */
+static bool field_absent(const struct mf_model *model, enum mf_field field)
+{
+    switch (field) {
+    case MF_FIELD_WINDOW:
+    case MF_FIELD_GROUPS:
+    case MF_FIELD_TOPK_GROUPS:
+        return mf_field_get(model, field) == 0;
+    default:
+        return false;
+    }
+}
+
+/* The figures and flags whose object is OBJECT (NULL: the top level). */
+static int object_fill(
+    const struct mf_model *model, const char *object, json_t *json)
+{
+    int bad = 0;
+
+    for (int i = 0; i < MF_FIELDS; i++) {
+        enum mf_field field = (enum mf_field)i;
+        if (!same_object(mf_field_object(field), object))
+            continue;
+        bad |= json_object_set_new(json, mf_field_key(field),
+            field_absent(model, field)
+                ? json_null()
+                : json_integer(mf_field_get(model, field)));
+    }
+    for (size_t i = 0; i < COUNT(flag_table); i++)
+        if (same_object(flag_table[i].object, object))
+            bad |= json_object_set_new(json, flag_table[i].key,
+                json_boolean(flag_get(model, &flag_table[i])));
+    return bad;
+}
+
+static json_t *mla_to_json(const struct mf_model *model)
+{
+    json_t *json;
+
+    if (model->attention != MF_ATTENTION_MLA)
+        return json_null();
+    json = json_object();
+    if (!json || object_fill(model, "mla", json)) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
+}
+
+static json_t *router_to_json(const struct mf_model *model)
+{
+    const struct mf_router *r = &model->router;
+    json_t *json;
+
+    if (!model->experts)
+        return json_null();
+    json = json_object();
+    if (!json ||
+        json_object_set_new(
+            json, "score", json_string(mf_score_name(r->score))) ||
+        object_fill(model, "router", json) ||
+        json_object_set_new(json, "scaling", json_real(r->scaling))) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
+}
+
+static json_t *kinds_to_json(const struct mf_model *model)
+{
+    json_t *array = json_array();
+    char text[32];
+
+    for (int64_t i = 0; array && i < model->layers; i++) {
+        const struct mf_layer_kind *kind = &model->layer_kind[i];
+        snprintf(text, sizeof text, "%s+%s", mixer_name[kind->mixer],
+            ffn_name[kind->ffn]);
+        if (json_array_append_new(array, json_string(text))) {
+            json_decref(array);
+            return NULL;
+        }
+    }
+    return array;
+}
+
+static json_t *warnings_to_json(const struct mf_model *model)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; array && model->warning && model->warning[i]; i++)
+        if (json_array_append_new(array, json_string(model->warning[i]))) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
+static int params_fill(const struct mf_model *model, json_t *json)
+{
+    int bad = 0;
+
+    for (size_t i = 0; i < COUNT(param_table); i++) {
+        int64_t n = param_get(&model->params, &param_table[i]);
+        bad |= json_object_set_new(
+            json, param_table[i].key, n < 0 ? json_null() : json_integer(n));
+    }
+    return bad;
+}
+
+json_t *mf_model_to_json(const struct mf_model *model)
+{
+    json_t *json = json_object();
+    int bad;
+
+    if (!json)
+        return NULL;
+    bad = json_object_set_new(json, "name", json_string(model->name));
+    bad |= json_object_set_new(
+        json, "moe_layers", json_integer(mf_model_count(model, MF_FFN_MOE)));
+    bad |= json_object_set_new(json, "dense_layers",
+        json_integer(mf_model_count(model, MF_FFN_DENSE)));
+    bad |= json_object_set_new(
+        json, "attention", json_string(mf_attention_name(model->attention)));
+    bad |= object_fill(model, NULL, json);
+    bad |= json_object_set_new(
+        json, "qk_norm", json_string(qk_norm_name[model->qk_norm]));
+    bad |=
+        json_object_set_new(json, "activation", json_string(model->activation));
+    bad |= json_object_set_new(json, "mla", mla_to_json(model));
+    bad |= json_object_set_new(json, "router", router_to_json(model));
+    bad |= json_object_set_new(json, "layer_kinds", kinds_to_json(model));
+    bad |= params_fill(model, json);
+    bad |= json_object_set_new(json, "warnings", warnings_to_json(model));
+    if (bad) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
+}
+
+/* One of N names; -1 (error) when VALUE is none of them. */
+static int name_read(const json_t *json, const char *key,
+    const char *const *name, size_t n, struct mf_error *err)
+{
+    const char *text = json_string_value(json_object_get(json, key));
+
+    for (size_t i = 0; text && i < n; i++)
+        if (!strcmp(text, name[i]))
+            return (int)i;
+    if (!text)
+        return mf_error_set(
+            err, MF_INVALID, "%s is missing or not a string", key);
+    return mf_error_set(
+        err, MF_INVALID, "%s \"%.64s\" is not known", key, text);
+}
+
+static int text_read(const json_t *json, const char *key, char *text,
+    size_t size, struct mf_error *err)
+{
+    const char *value = json_string_value(json_object_get(json, key));
+
+    if (!value)
+        return mf_error_set(
+            err, MF_INVALID, "%s is missing or not a string", key);
+    if (json_string_length(json_object_get(json, key)) >= size ||
+        strlen(value) != json_string_length(json_object_get(json, key)))
+        return mf_error_set(err, MF_INVALID,
+            "%s is longer than %zu bytes, or holds a zero byte", key, size - 1);
+    memcpy(text, value, strlen(value) + 1);
+    return 0;
+}
+
+static int integer_read(const json_t *json, const char *key, int64_t least,
+    int64_t *value, struct mf_error *err)
+{
+    const json_t *item = json_object_get(json, key);
+
+    if (json_is_null(item) && least == 0) {
+        *value = 0;
+        return 0;
+    }
+    if (!json_is_integer(item))
+        return mf_error_set(
+            err, MF_INVALID, "%s is missing or not a whole number", key);
+    *value = json_integer_value(item);
+    return 0;
+}
+
+static int object_read(const json_t *json, const char *object,
+    struct mf_model *model, struct mf_error *err)
+{
+    for (int i = 0; i < MF_FIELDS; i++) {
+        enum mf_field field = (enum mf_field)i;
+        if (same_object(mf_field_object(field), object) &&
+            integer_read(json, mf_field_key(field), mf_field_least(field),
+                mf_field_of(model, field), err))
+            return -1;
+    }
+    for (size_t i = 0; i < COUNT(flag_table); i++) {
+        const json_t *item = json_object_get(json, flag_table[i].key);
+        if (!same_object(flag_table[i].object, object))
+            continue;
+        if (!json_is_boolean(item))
+            return mf_error_set(err, MF_INVALID,
+                "%s is missing or neither true nor false", flag_table[i].key);
+        *flag_of(model, &flag_table[i]) = json_is_true(item);
+    }
+    return 0;
+}
+
+static int mla_read(
+    const json_t *json, struct mf_model *model, struct mf_error *err)
+{
+    const json_t *mla = json_object_get(json, "mla");
+
+    if (model->attention != MF_ATTENTION_MLA)
+        return 0;
+    if (!json_is_object(mla))
+        return mf_error_set(
+            err, MF_INVALID, "mla is missing, but attention is mla");
+    return object_read(mla, "mla", model, err) ? mf_error_prefix(err, "mla")
+                                               : 0;
+}
+
+static int router_read(
+    const json_t *json, struct mf_model *model, struct mf_error *err)
+{
+    static const char *const score_name[] = {"softmax", "sigmoid"};
+    const json_t *router = json_object_get(json, "router");
+    int score;
+
+    model->router.scaling = 1;
+    if (!model->experts)
+        return 0;
+    if (!json_is_object(router))
+        return mf_error_set(
+            err, MF_INVALID, "router is missing, but there are experts");
+    score = name_read(router, "score", score_name, COUNT(score_name), err);
+    if (score < 0 || object_read(router, "router", model, err))
+        return mf_error_prefix(err, "router");
+    if (!json_is_number(json_object_get(router, "scaling")))
+        return mf_error_set(
+            err, MF_INVALID, "router: scaling is missing or not a number");
+    model->router.score = score == 1 ? MF_SCORE_SIGMOID : MF_SCORE_SOFTMAX;
+    model->router.scaling =
+        json_number_value(json_object_get(router, "scaling"));
+    return 0;
+}
+
+static int kind_read(const json_t *item, struct mf_layer_kind *kind)
+{
+    const char *text = json_string_value(item);
+    char name[32];
+
+    for (size_t i = 0; text && i < COUNT(mixer_name); i++)
+        for (size_t j = 0; j < COUNT(ffn_name); j++) {
+            snprintf(name, sizeof name, "%s+%s", mixer_name[i], ffn_name[j]);
+            if (!strcmp(text, name)) {
+                kind->mixer = (enum mf_mixer)i;
+                kind->ffn = (enum mf_ffn)j;
+                return 0;
+            }
+        }
+    return -1;
+}
+
+static int kinds_read(
+    const json_t *json, struct mf_model *model, struct mf_error *err)
+{
+    const json_t *array = json_object_get(json, "layer_kinds");
+    size_t n = json_array_size(array);
+
+    if (model->layers < 1 || model->layers > MF_LAYERS_MAX)
+        return mf_error_set(err, MF_INVALID,
+            "layers is %" PRId64 ", not in 1 to %d", model->layers,
+            MF_LAYERS_MAX);
+    if (!json_is_array(array) || n != (size_t)model->layers)
+        return mf_error_set(err, MF_INVALID,
+            "layer_kinds has %zu entries, but layers is %" PRId64, n,
+            model->layers);
+    model->layer_kind = calloc(n, sizeof *model->layer_kind);
+    if (!model->layer_kind)
+        return mf_error_set(err, MF_FAILED, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        if (kind_read(json_array_get(array, i), &model->layer_kind[i]))
+            return mf_error_set(err, MF_INVALID,
+                "layer_kinds[%zu] is not such as \"full+moe\"", i);
+    return 0;
+}
+
+/* The counts that stand in the file must be those of its shape. */
+static int params_read(
+    const json_t *json, struct mf_model *model, struct mf_error *err)
+{
+    const json_t *vision = json_object_get(json, "params_vision");
+
+    model->params.vision = -1;
+    if (json_is_integer(vision) && json_integer_value(vision) >= 0)
+        model->params.vision = json_integer_value(vision);
+    if (mf_model_count_params(model, err))
+        return -1;
+    for (size_t i = 0; i < COUNT(param_table); i++) {
+        const json_t *item = json_object_get(json, param_table[i].key);
+        int64_t n = param_get(&model->params, &param_table[i]);
+        if (!item || json_is_null(item))
+            continue;
+        if (!json_is_integer(item))
+            return mf_error_set(err, MF_INVALID, "%s is not a whole number",
+                param_table[i].key);
+        if (json_integer_value(item) != n)
+            return mf_error_set(err, MF_INVALID,
+                "%s is %" PRId64 ", but the shape has %" PRId64,
+                param_table[i].key, (int64_t)json_integer_value(item), n);
+    }
+    return 0;
+}
+
+static int warnings_read(
+    const json_t *json, struct mf_model *model, struct mf_error *err)
+{
+    const json_t *array = json_object_get(json, "warnings");
+
+    if (!array || json_is_null(array))
+        return 0;
+    if (!json_is_array(array) || json_array_size(array) > 1000)
+        return mf_error_set(
+            err, MF_INVALID, "warnings is not a list of at most 1000");
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const char *text = json_string_value(json_array_get(array, i));
+        if (!text)
+            return mf_error_set(
+                err, MF_INVALID, "warnings[%zu] is not a string", i);
+        if (mf_model_warn(model, err, "%s", text))
+            return -1;
+    }
+    return 0;
+}
+
+static int model_read(
+    const json_t *json, struct mf_model *model, struct mf_error *err)
+{
+    static const char *const attention_name[] = {"mha", "gqa", "mla"};
+    int attention, qk_norm;
+
+    attention = name_read(
+        json, "attention", attention_name, COUNT(attention_name), err);
+    if (attention < 0)
+        return -1;
+    qk_norm =
+        name_read(json, "qk_norm", qk_norm_name, COUNT(qk_norm_name), err);
+    if (qk_norm < 0)
+        return -1;
+    model->attention = (enum mf_attention)attention;
+    model->qk_norm = (enum mf_qk_norm)qk_norm;
+    if (text_read(json, "name", model->name, sizeof model->name, err) ||
+        text_read(json, "activation", model->activation,
+            sizeof model->activation, err) ||
+        object_read(json, NULL, model, err) || mla_read(json, model, err) ||
+        router_read(json, model, err) || kinds_read(json, model, err) ||
+        mf_model_check(model, NULL, err))
+        return -1;
+    if (params_read(json, model, err))
+        return -1;
+    return warnings_read(json, model, err);
+}
+
+int mf_model_from_json(
+    const json_t *json, struct mf_model *model, struct mf_error *err)
+{
+    memset(model, 0, sizeof *model);
+    if (!json_is_object(json))
+        return mf_error_set(err, MF_INVALID, "the model is not an object");
+    if (model_read(json, model, err)) {
+        mf_model_free(model);
+        memset(model, 0, sizeof *model);
+        return -1;
+    }
+    return 0;
+}
