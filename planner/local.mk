@@ -18,7 +18,8 @@ libmoefold_layout_a_SOURCES += \
 
 libmoefold_planner_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) \
     $(HWLOC_CFLAGS) $(SLURM_CFLAGS)
-libmoefold_planner_a_SOURCES = planner/cost.h planner/search.h planner/fit.h \
+libmoefold_planner_a_SOURCES = planner/child.c planner/child.h \
+    planner/cost.h planner/search.h planner/fit.h \
     planner/model_read.h planner/cluster_read.h
 
 bin_PROGRAMS += moefold
