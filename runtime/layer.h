@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * One MoE layer, folded: the router on the local sequence shard, then
+ * permute, dispatch (all-to-all over EP), gather (all-gather over ETP),
+ * experts, reduce (reduce-scatter over ETP), combine (all-to-all back) and
+ * un-permute; backward is the transpose of each.
+ *
+ * fp32, softmax top-k, dropless, gated (SwiGLU) experts. The weights of the
+ * chosen experts are applied at the un-permute: y = sum of w_k * row_k in the
+ * order of k.
+ */
+#ifndef MFR_LAYER_H
+#define MFR_LAYER_H
+
+#include "kernels/kernels.h"
+#include "planner/layout/phase.h"
+#include "runtime/comm.h"
+#include "runtime/shape.h"
+#include "runtime/shard.h"
+
+/* Faults that a test seeds, to show that verification finds them. */
+enum mfr_fault {
+    MFR_FAULT_NONE,
+    MFR_FAULT_WRONG_GROUP,   /* expert gradients summed over the whole stage;
+                                no fault when etp = ep = 1 */
+    MFR_FAULT_SKIP_EDP_SUM,  /* expert gradients not summed; needs edp > 1 */
+    MFR_FAULT_DROP_LAST_ROW, /* the last permuted row is sent as zeros */
+};
+
+/* "wrong-group", ...; "none" for none. The finder returns -1. */
+const char *mfr_fault_name(enum mfr_fault fault);
+int mfr_fault_find(const char *name);
+
+/* What a rank holds of each parameter, or of its gradient. Local expert l is
+ * global expert first_expert + l; row or column f of the shard is first_ffn +
+ * f of the whole expert.
+ */
+struct mfr_tensors {
+    int64_t first_expert, experts; /* a contiguous block by ep */
+    int64_t first_ffn, ffn;        /* a contiguous part by etp */
+    float *router; /* [all experts][hidden], the same on every rank */
+    float *gate;   /* [experts][ffn][hidden] */
+    float *up;     /* [experts][ffn][hidden] */
+    float *down;   /* [experts][hidden][ffn] */
+};
+
+/* What the last forward pass decided on this rank. */
+struct mfr_routes {
+    int64_t tokens;
+    const int32_t *ids;    /* [tokens][topk] expert, best first */
+    const float *weights;  /* [tokens][topk] */
+    const int64_t *counts; /* [all experts], of the local tokens */
+};
+
+/* Rows that the local experts worked on, by local expert, and inside an expert
+ * by ascending (micro batch, position, sequence): rows of all tokens of the
+ * ETP x EP group of this rank. With etp > 1 every rank of the ETP group holds
+ * the same rows.
+ */
+struct mfr_received {
+    int64_t rows;
+    const int64_t *first; /* [experts + 1]: rows of local expert l are
+                             first[l] up to first[l + 1] */
+    const float *row;     /* [rows][hidden] */
+};
+
+/* Seconds, bytes and FLOPs of each phase of the last pass; NAN in seconds: the
+ * phase was not executed; NAN elsewhere: none. Bytes are those that this rank
+ * reads and writes in permute and un-permute, and those it sends to others in
+ * the exchanges.
+ */
+struct mfr_use {
+    double seconds, bytes, flops;
+};
+
+struct mfr_times {
+    struct mfr_use use[MF_PHASES][MF_DIRECTIONS];
+};
+
+typedef struct mfr_layer mfr_layer;
+
+/* Is LAYOUT possible for SHAPE? MF_INVALID with the mend otherwise. */
+int mfr_layer_check(const struct mfr_shape *shape,
+    const struct mf_layout *layout, struct mf_error *err);
+
+/* Bytes that a rank needs with balanced experts; -1: more than 64 bits. */
+int64_t mfr_layer_bytes(const struct mfr_shape *shape,
+    const struct mf_layout *layout, int64_t rank);
+
+/* Weights and gradients begin as zeros. COMMS must outlive the layer. Not
+ * collective; callers agree on the result before they go on.
+ */
+int mfr_layer_create(const struct mfr_shape *shape,
+    const struct mf_layout *layout, const struct mfr_comms *comms,
+    enum mfk_gemm experts_kernel, enum mfr_fault fault, mfr_layer **layer,
+    struct mf_error *err);
+void mfr_layer_free(mfr_layer *layer);
+
+/* Fill the weights from SEED, for the pipeline stage of this rank. */
+void mfr_layer_seed(mfr_layer *layer, uint64_t seed);
+/* Fill x or dy [tokens][hidden] of this rank (MFR_INPUT or MFR_OUTPUT_GRAD). */
+void mfr_layer_seed_input(const mfr_layer *layer, uint64_t seed, float *x);
+void mfr_layer_seed_output_grad(
+    const mfr_layer *layer, uint64_t seed, float *dy);
+
+const struct mfr_shard *mfr_layer_shard(const mfr_layer *layer);
+struct mfr_tensors mfr_layer_weights(mfr_layer *layer);
+struct mfr_tensors mfr_layer_gradients(mfr_layer *layer);
+struct mfr_routes mfr_layer_routes(const mfr_layer *layer);
+struct mfr_received mfr_layer_received(const mfr_layer *layer);
+const struct mfr_times *mfr_layer_times(const mfr_layer *layer);
+
+/* x[tokens][hidden] to y of the same shape; collective over the ETP x EP
+ * group, nobody else. X must stay as it is until the backward pass is over.
+ */
+int mfr_layer_forward(
+    mfr_layer *layer, const float *x, float *y, struct mf_error *err);
+/* dy to dx; adds to the gradients. Follows a forward pass. */
+int mfr_layer_backward(
+    mfr_layer *layer, const float *dy, float *dx, struct mf_error *err);
+/* Expert gradients times SCALE, summed over EDP; the router's times SCALE,
+ * summed over the stage (TP, DP and CP). Collective over the stage. Replicas
+ * hold the same bits afterwards.
+ */
+int mfr_layer_reduce_gradients(
+    mfr_layer *layer, double scale, struct mf_error *err);
+void mfr_layer_zero_gradients(mfr_layer *layer);
+
+#endif
