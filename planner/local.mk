@@ -9,7 +9,8 @@ libmoefold_layout_a_SOURCES = \
     planner/layout/layout.c planner/layout/layout.h \
     planner/layout/groups.c planner/layout/groups.h \
     planner/layout/phase.c planner/layout/phase.h \
-    planner/layout/cluster.c planner/layout/cluster.h
+    planner/layout/cluster.c planner/layout/cluster_json.c \
+    planner/layout/cluster.h
 
 libmoefold_layout_a_SOURCES += \
     planner/layout/model.c planner/layout/model_field.c \
