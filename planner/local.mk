@@ -25,7 +25,12 @@ libmoefold_planner_a_SOURCES = planner/child.c planner/child.h \
 
 bin_PROGRAMS += moefold
 moefold_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-moefold_SOURCES = planner/cli/main.c
+moefold_SOURCES = planner/cli/main.c \
+    planner/cli/cli.c planner/cli/cli.h \
+    planner/cli/help.c planner/cli/help.h \
+    planner/cli/inputs.c planner/cli/inputs.h \
+    planner/cli/commands.h \
+    planner/cli/cmd_groups.c
 moefold_LDADD = libmoefold-launcher.a libmoefold-planner.a \
     libmoefold-layout.a libmoefold-db.a \
     $(HWLOC_LIBS) $(SLURM_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS)

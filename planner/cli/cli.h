@@ -31,9 +31,9 @@ struct mf_command {
 };
 
 /* Tables shared by commands. --json, --help and --version are everywhere. */
-extern const struct mf_option mf_options_model[];    /* --model */
-extern const struct mf_option mf_options_cluster[];  /* --cluster, timeout */
-extern const struct mf_option mf_options_layout[];   /* --layout, --order, … */
+extern const struct mf_option mf_options_model[];   /* --model */
+extern const struct mf_option mf_options_cluster[]; /* --cluster, timeout */
+extern const struct mf_option mf_options_layout[];  /* --layout, --order, … */
 extern const struct mf_option mf_options_settings[]; /* --seq, --recompute … */
 extern const struct mf_option mf_options_db[];       /* --db, --coefficients */
 
@@ -59,6 +59,7 @@ const char *mf_cli_line(const struct mf_cli *cli);
 int mf_cli_print_json(json_t *json, struct mf_error *err);
 
 /* The program: parse, run, print the error; returns the exit status. */
-int mf_cli_main(int argc, char **argv, const struct mf_command *const *commands);
+int mf_cli_main(
+    int argc, char **argv, const struct mf_command *const *commands);
 
 #endif

@@ -3,7 +3,14 @@
  */
 #include <stddef.h>
 
-int main(void)
+#include "planner/cli/commands.h"
+
+int main(int argc, char **argv)
 {
-    return 2;
+    static const struct mf_command *const commands[] = {
+        &mf_command_groups,
+        NULL,
+    };
+
+    return mf_cli_main(argc, argv, commands);
 }

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Common options: their tables, and the layout and world they give.
+ */
+#include "config.h"
+
+#include "planner/cli/inputs.h"
+
+#include "planner/layout/number.h"
+
+const struct mf_option mf_options_model[] = {
+    {"model", "FILE", "the model's config.json"},
+    {NULL, NULL, NULL},
+};
+
+const struct mf_option mf_options_cluster[] = {
+    {"cluster", "SOURCE", "slurm, local, a preset such as dgx-h100:16"},
+    {"slurm-timeout", "SECONDS", "how long to wait for Slurm (5)"},
+    {"world", "N", "ranks (all devices of the nodes that are up)"},
+    {"gpus", "N", "the same as --world"},
+    {NULL, NULL, NULL},
+};
+
+const struct mf_option mf_options_layout[] = {
+    {"layout", "L", "such as tp2.cp1.dp8.pp8/etp1.ep8.edp16"},
+    {"order", "O", "which axis varies fastest (tp-cp-ep-dp-pp)"},
+    {"coupled", NULL, "etp = tp and ep inside dp, as before folding"},
+    {NULL, NULL, NULL},
+};
+
+const struct mf_option mf_options_settings[] = {
+    {"seq", "S", "tokens in a sequence (4096)"},
+    {"global-batch", "B", "sequences an optimizer step"},
+    {"micro-batch", "b", "sequences a micro batch, or auto"},
+    {"vpp", "V", "model chunks a stage, or auto"},
+    {"precision", "P", "bf16, fp8 or mxfp8 (bf16)"},
+    {"recompute", "R", "none, selective, full or auto"},
+    {"dispatcher", "D", "alltoall, allgather, dedup, deepep, hybridep, auto"},
+    {"imbalance", "G", "Gini of expert loads, 0 to 1 (0.15)"},
+    {"capacity-factor", "F", "drop tokens above F times the mean (dropless)"},
+    {"shard", "W", "none, optimizer or full (optimizer)"},
+    {NULL, NULL, NULL},
+};
+
+const struct mf_option mf_options_db[] = {
+    {"db", "FILE", "the history ($MOEFOLD_DB, else the XDG data folder)"},
+    {"coefficients", "ID|NAME", "those of the cost model (newest that suit)"},
+    {NULL, NULL, NULL},
+};
+
+int mf_inputs_world(
+    const struct mf_cli *cli, int64_t *world, struct mf_error *err)
+{
+    *world = 0;
+    if (mf_cli_integer(cli, "gpus", 1, MF_WORLD_MAX, world, err))
+        return -1;
+    return mf_cli_integer(cli, "world", 1, MF_WORLD_MAX, world, err);
+}
+
+int mf_inputs_layout(const struct mf_cli *cli, struct mf_layout *layout,
+    unsigned *given, struct mf_error *err)
+{
+    const char *text = mf_cli_value(cli, "layout");
+    const char *order = mf_cli_value(cli, "order");
+
+    *given = ~0u;
+    if (!text)
+        return mf_error_set(err, MF_INVALID,
+            "no layout; give one such as --layout tp2.pp8/ep8");
+    if (mf_layout_parse(text, layout, err))
+        return -1;
+    if (order && mf_order_parse(order, &layout->order, given, err))
+        return -1;
+    layout->coupled = mf_cli_has(cli, "coupled");
+    return 0;
+}
+
+int mf_inputs_layout_world(const struct mf_cli *cli,
+    const struct mf_layout *layout, int64_t *world, struct mf_error *err)
+{
+    int64_t attention[] = {layout->tp, layout->cp, layout->dp, layout->pp};
+    int64_t experts[] = {layout->etp, layout->ep, layout->edp, layout->pp};
+
+    if (mf_inputs_world(cli, world, err))
+        return -1;
+    if (!*world && layout->dp)
+        *world = mf_product(4, attention);
+    else if (!*world && layout->edp)
+        *world = mf_product(4, experts);
+    return 0;
+}

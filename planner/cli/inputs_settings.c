@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The settings that a command line gives.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "planner/cli/inputs.h"
+
+/* A setting that is one of a list of names. */
+static int setting_name(const struct mf_cli *cli, const char *option,
+    int (*find)(const char *), int *value, struct mf_error *err)
+{
+    const char *text = mf_cli_value(cli, option);
+
+    if (!text)
+        return 0;
+    *value = find(text);
+    if (*value < 0)
+        return mf_error_set(err, MF_INVALID,
+            "--%s '%.64s' is not known; see --help", option, text);
+    return 0;
+}
+
+static int setting_names(
+    const struct mf_cli *cli, struct mf_settings *s, struct mf_error *err)
+{
+    int precision = (int)s->precision, recompute = (int)s->recompute;
+    int dispatcher = (int)s->dispatcher, shard = (int)s->shard;
+
+    if (setting_name(cli, "precision", mf_precision_find, &precision, err) ||
+        setting_name(cli, "recompute", mf_recompute_find, &recompute, err) ||
+        setting_name(cli, "dispatcher", mf_dispatcher_find, &dispatcher, err) ||
+        setting_name(cli, "shard", mf_shard_find, &shard, err))
+        return -1;
+    s->precision = (enum mf_precision)precision;
+    s->recompute = (enum mf_recompute)recompute;
+    s->dispatcher = (enum mf_dispatcher)dispatcher;
+    s->shard = (enum mf_shard)shard;
+    return 0;
+}
+
+/* A whole number or "auto", which is 0. */
+static int setting_auto(const struct mf_cli *cli, const char *option,
+    int64_t most, int64_t *value, struct mf_error *err)
+{
+    const char *text = mf_cli_value(cli, option);
+
+    if (text && !strcmp(text, "auto")) {
+        *value = 0;
+        return 0;
+    }
+    return mf_cli_integer(cli, option, 1, most, value, err);
+}
+
+int mf_inputs_settings(
+    const struct mf_cli *cli, struct mf_settings *s, struct mf_error *err)
+{
+    if (mf_cli_integer(cli, "seq", 1, (int64_t)1 << 31, &s->seq, err) ||
+        mf_cli_integer(
+            cli, "global-batch", 1, (int64_t)1 << 31, &s->global_batch, err) ||
+        setting_auto(cli, "micro-batch", 1 << 20, &s->micro_batch, err) ||
+        setting_auto(cli, "vpp", 1 << 20, &s->vpp, err) ||
+        mf_cli_decimal(cli, "imbalance", 0, 0.999, &s->imbalance, err) ||
+        mf_cli_decimal(
+            cli, "capacity-factor", 1e-3, 1e6, &s->capacity_factor, err))
+        return -1;
+    return setting_names(cli, s, err);
+}
