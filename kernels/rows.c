@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Moving and adding rows: permute, un-permute, and the activation.
+ */
+#include "kernels/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/vector.h"
+
+/* to[n] = factor * from[n], or += with ADD: a product and a sum, each rounded.
+ */
+MFK_INLINE void scaled(
+    int64_t n, float factor, const float *from, bool add, float *to)
+{
+    const int64_t whole = n - n % MFK_LANES;
+    mfk_v8 f, x, old;
+
+    mfk_v8_fill(&f, factor);
+    for (int64_t i = 0; i < whole; i += MFK_LANES) {
+        mfk_v8_load(&x, from + i);
+        x = f * x;
+        if (add) {
+            mfk_v8_load(&old, to + i);
+            x = old + x;
+        }
+        mfk_v8_store(to + i, &x);
+    }
+    for (int64_t i = whole; i < n; i++) {
+        const float one = factor * from[i];
+        to[i] = add ? to[i] + one : one;
+    }
+}
+
+void mfk_permute(int64_t tokens, int64_t topk, int64_t hidden, const float *x,
+    const int64_t *place, float *rows)
+{
+    const size_t bytes = (size_t)hidden * sizeof *x;
+
+    for (int64_t t = 0; t < tokens; t++)
+        for (int64_t j = 0; j < topk; j++)
+            memcpy(rows + place[t * topk + j] * hidden, x + t * hidden, bytes);
+}
+
+void mfk_unpermute(int64_t tokens, int64_t topk, int64_t hidden,
+    const float *rows, const int64_t *place, const float *weights, float *y)
+{
+    for (int64_t t = 0; t < tokens; t++)
+        for (int64_t j = 0; j < topk; j++) {
+            const int64_t i = t * topk + j;
+            scaled(hidden, weights ? weights[i] : 1.0f,
+                rows + place[i] * hidden, j > 0, y + t * hidden);
+        }
+}
+
+void mfk_unpermute_backward(int64_t tokens, int64_t topk, int64_t hidden,
+    const float *rows, const int64_t *place, const float *weights,
+    const float *dy, float *drows, float *dweights)
+{
+    for (int64_t t = 0; t < tokens; t++)
+        for (int64_t j = 0; j < topk; j++) {
+            const int64_t i = t * topk + j, at = place[i] * hidden;
+            scaled(hidden, weights[i], dy + t * hidden, false, drows + at);
+            dweights[i] = mfk_dot(hidden, rows + at, dy + t * hidden);
+        }
+}
+
+void mfk_swiglu(int64_t n, const float *gate, const float *up, float *out)
+{
+    for (int64_t i = 0; i < n; i++)
+        out[i] = gate[i] / (1.0f + expf(-gate[i])) * up[i];
+}
+
+void mfk_swiglu_backward(int64_t n, const float *gate, const float *up,
+    const float *dout, float *dgate, float *dup)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float g = gate[i], u = up[i];
+        const float s = 1.0f / (1.0f + expf(-g));
+
+        dup[i] = dout[i] * (g * s);
+        dgate[i] = dout[i] * u * (s * (1.0f + g * (1.0f - s)));
+    }
+}
+
+void mfk_add(int64_t n, const float *part, float *sum)
+{
+    scaled(n, 1.0f, part, true, sum);
+}
+
+void mfk_scale(int64_t n, float factor, float *values)
+{
+    scaled(n, factor, values, false, values);
+}
