@@ -17,6 +17,11 @@ libmoefold_layout_a_SOURCES += \
     planner/layout/model_json.c \
     planner/layout/model.h planner/layout/model_field.h
 
+libmoefold_layout_a_SOURCES += \
+    planner/layout/plan.c planner/layout/plan_read.c \
+    planner/layout/plan_write.c \
+    planner/layout/plan.h planner/layout/plan_field.h
+
 libmoefold_planner_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) \
     $(HWLOC_CFLAGS) $(SLURM_CFLAGS)
 libmoefold_planner_a_SOURCES = planner/child.c planner/child.h \
@@ -28,7 +33,8 @@ moefold_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 moefold_SOURCES = planner/cli/main.c \
     planner/cli/cli.c planner/cli/cli.h \
     planner/cli/help.c planner/cli/help.h \
-    planner/cli/inputs.c planner/cli/inputs.h \
+    planner/cli/inputs.c planner/cli/inputs_settings.c \
+    planner/cli/inputs.h \
     planner/cli/commands.h \
     planner/cli/cmd_groups.c
 moefold_LDADD = libmoefold-launcher.a libmoefold-planner.a \

@@ -24,10 +24,20 @@
 
 enum mf_scope { MF_SCOPE_STEP, MF_SCOPE_MOE };
 enum mf_precision { MF_BF16, MF_FP8, MF_MXFP8 };
-enum mf_recompute { MF_RECOMPUTE_NONE, MF_RECOMPUTE_SELECTIVE,
-    MF_RECOMPUTE_FULL, MF_RECOMPUTE_AUTO };
-enum mf_dispatcher { MF_ALLTOALL, MF_ALLGATHER, MF_DEDUP, MF_DEEPEP,
-    MF_HYBRIDEP, MF_DISPATCHER_AUTO };
+enum mf_recompute {
+    MF_RECOMPUTE_NONE,
+    MF_RECOMPUTE_SELECTIVE,
+    MF_RECOMPUTE_FULL,
+    MF_RECOMPUTE_AUTO
+};
+enum mf_dispatcher {
+    MF_ALLTOALL,
+    MF_ALLGATHER,
+    MF_DEDUP,
+    MF_DEEPEP,
+    MF_HYBRIDEP,
+    MF_DISPATCHER_AUTO
+};
 enum mf_shard { MF_SHARD_NONE, MF_SHARD_OPTIMIZER, MF_SHARD_FULL };
 
 /* Inputs besides model, cluster and layout. */
@@ -45,7 +55,7 @@ struct mf_settings {
 };
 
 struct mf_part {
-    const char *name; /* a literal */
+    const char *name; /* one of mf_part_name's */
     double seconds;
 };
 
@@ -60,15 +70,15 @@ struct mf_cost {
     bool fits;
     struct {
         double params, grads, optimizer, activations, buffers, total;
-    } memory;              /* bytes, hottest rank; total = peak_bytes */
+    } memory; /* bytes, hottest rank; total = peak_bytes */
     double static_bytes, peak_bytes;
-    struct mf_stage_memory *stage; /* [layout.pp] */
+    struct mf_stage_memory *stage;     /* [layout.pp] */
     struct mf_part part[MF_PARTS_MAX]; /* sums to step_s within 1e-9 */
     int parts;
-    double hidden_s;                   /* overlapped seconds */
+    double hidden_s;                          /* overlapped seconds */
     double layer_forward_s, layer_backward_s; /* one MoE layer, micro batch */
     double phase_s[MF_PHASES][MF_DIRECTIONS]; /* NAN: not part of the layer */
-    const char *limit; /* literal: what limits it, "experts", "memory", … */
+    const char *limit; /* what limits it, a name of a part */
     char *note[MF_NOTES_MAX];
     int notes;
 };
@@ -89,7 +99,7 @@ struct mf_plan {
     struct mf_cluster cluster;
     int64_t world;
     enum mf_scope scope;
-    char coefficients[64]; /* name or id of those used */
+    char coefficients[64];       /* name or id of those used */
     struct mf_plan_entry *entry; /* best first */
     size_t entries;
     int64_t enumerated, bounded, priced;
@@ -97,6 +107,12 @@ struct mf_plan {
     int reasons;
     double elapsed_s;
 };
+
+/* TEXT as the literal of a part of the step time, such as "experts" or
+ * "dispatch" (the table is in plan_read.c; add there what a cost model needs);
+ * NULL when it is none.
+ */
+const char *mf_part_name(const char *text);
 
 /* Defaults of `predict`, with SEQ and the rest of DESIGN's settings. */
 void mf_settings_init(struct mf_settings *settings);
@@ -123,15 +139,15 @@ json_t *mf_plan_entry_to_json(const struct mf_plan_entry *entry);
 
 /* What `plan --json` prints and `plan --output` writes, and back. */
 json_t *mf_plan_to_json(const struct mf_plan *plan);
-int mf_plan_from_json(const json_t *json, struct mf_plan *plan,
-    struct mf_error *err);
+int mf_plan_from_json(
+    const json_t *json, struct mf_plan *plan, struct mf_error *err);
 
 /* Read the plan in FILE; every figure in it is checked. */
 int mf_plan_read(const char *file, struct mf_plan *plan, struct mf_error *err);
 
 /* Write FILE whole or not at all (a new file, renamed into place). */
-int mf_plan_write(const struct mf_plan *plan, const char *file,
-    struct mf_error *err);
+int mf_plan_write(
+    const struct mf_plan *plan, const char *file, struct mf_error *err);
 
 void mf_plan_free(struct mf_plan *plan);
 
