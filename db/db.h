@@ -124,6 +124,10 @@ char *mfdb_spool_folder(const char *path);
 mfdb *mfdb_open(const char *path, enum mfdb_mode mode,
     char err[MFDB_ERROR_TEXT]);
 void mfdb_close(mfdb *db);
+/* What opening or merging had to leave as it was, such as a damaged spool;
+ * NULL: nothing.
+ */
+const char *mfdb_warning(const mfdb *db);
 
 /* A new random run id. */
 int mfdb_uuid(char text[MFDB_UUID_TEXT]);
@@ -134,17 +138,22 @@ int mfdb_uuid(char text[MFDB_UUID_TEXT]);
 mfdb_spool *mfdb_spool_create(const char *folder, const struct mfdb_run *run,
     char err[MFDB_ERROR_TEXT]);
 const char *mfdb_spool_path(const mfdb_spool *spool);
-/* Append whole records; 0, or -1 with ERR filled. */
+/* Append whole records; 0, or -1 with ERR filled and none of them written.
+ * Times and counts below 0 (but for -1, unknown) and infinities are refused.
+ */
 int mfdb_spool_append(mfdb_spool *spool, const struct mfdb_sample *sample,
     size_t count, char err[MFDB_ERROR_TEXT]);
-/* The run's last record: ended_at, status, layer_s and so on as in RUN. */
+/* The run's last record: all of RUN as it is at the end, its status done or
+ * failed. Close the spool before merging it: its lock is held until then.
+ */
 int mfdb_spool_finish(mfdb_spool *spool, const struct mfdb_run *run,
     char err[MFDB_ERROR_TEXT]);
 void mfdb_spool_close(mfdb_spool *spool);
 
 /* Merge one spool in one transaction and remove it once it is committed. A
  * cut or damaged tail is left out; a spool without its last record whose
- * writer is gone becomes a run that is "lost".
+ * writer is gone becomes a run that is "lost". Refused while the writer lives;
+ * 0 when another process has merged it meanwhile.
  */
 int mfdb_merge(mfdb *db, const char *spool, char err[MFDB_ERROR_TEXT]);
 
@@ -152,7 +161,8 @@ int mfdb_merge(mfdb *db, const char *spool, char err[MFDB_ERROR_TEXT]);
 int mfdb_list(mfdb *db, const struct mfdb_filter *filter,
     struct mfdb_runs *runs, char err[MFDB_ERROR_TEXT]);
 /* Finished runs, fastest layer_s first, one for each key (model, cluster,
- * layout, order, coupled, shape, ranks): its median run.
+ * layout, order, coupled, shape, ranks, backend, comm, experts kernel,
+ * dispatcher): its median run, of an even number the faster of the middle two.
  */
 int mfdb_best(mfdb *db, const struct mfdb_filter *filter,
     struct mfdb_runs *runs, char err[MFDB_ERROR_TEXT]);
