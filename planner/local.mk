@@ -28,6 +28,11 @@ libmoefold_planner_a_SOURCES = planner/child.c planner/child.h \
     planner/cost.h planner/search.h planner/fit.h \
     planner/model_read.h planner/cluster_read.h
 
+libmoefold_planner_a_SOURCES += \
+    planner/model_read.c planner/model_read_dialect.c \
+    planner/model_read_keys.c planner/model_read_shape.c \
+    planner/model_read_dialect.h
+
 bin_PROGRAMS += moefold
 moefold_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 moefold_SOURCES = planner/cli/main.c \
@@ -37,6 +42,7 @@ moefold_SOURCES = planner/cli/main.c \
     planner/cli/inputs.h \
     planner/cli/commands.h \
     planner/cli/cmd_groups.c
+moefold_SOURCES += planner/cli/cmd_model.c
 moefold_LDADD = libmoefold-launcher.a libmoefold-planner.a \
     libmoefold-layout.a libmoefold-db.a \
     $(HWLOC_LIBS) $(SLURM_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS)

@@ -72,6 +72,20 @@ int64_t mf_field_get(const struct mf_model *model, enum mf_field field)
                                             field_table[field].offset);
 }
 
+int mf_field_check(
+    enum mf_field field, int64_t value, const char *name, struct mf_error *err)
+{
+    const struct field_row *row = &field_table[field];
+
+    if (value < row->least)
+        return mf_error_set(err, MF_INVALID,
+            "%s is %" PRId64 ", less than %" PRId64, name, value, row->least);
+    if (value > row->most)
+        return mf_error_set(err, MF_INVALID,
+            "%s is %" PRId64 ", more than %" PRId64, name, value, row->most);
+    return 0;
+}
+
 struct check {
     const struct mf_model *model;
     const char *const *names;
@@ -83,22 +97,6 @@ static const char *check_name(const struct check *c, enum mf_field field)
     if (c->names && c->names[field])
         return c->names[field];
     return field_table[field].key;
-}
-
-static int check_range(const struct check *c, enum mf_field field)
-{
-    const struct field_row *row = &field_table[field];
-    int64_t value = mf_field_get(c->model, field);
-
-    if (value < row->least)
-        return mf_error_set(c->err, MF_INVALID,
-            "%s is %" PRId64 ", less than %" PRId64, check_name(c, field),
-            value, row->least);
-    if (value > row->most)
-        return mf_error_set(c->err, MF_INVALID,
-            "%s is %" PRId64 ", more than %" PRId64, check_name(c, field),
-            value, row->most);
-    return 0;
 }
 
 static int check_needs(
@@ -203,7 +201,9 @@ int mf_model_check(const struct mf_model *model,
     struct check c = {.model = model, .names = names, .err = err};
 
     for (int i = 0; i < MF_FIELDS; i++)
-        if (check_range(&c, (enum mf_field)i))
+        if (mf_field_check((enum mf_field)i,
+                mf_field_get(model, (enum mf_field)i),
+                check_name(&c, (enum mf_field)i), err))
             return -1;
     if (check_attention(&c))
         return -1;

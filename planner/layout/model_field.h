@@ -42,6 +42,10 @@ int64_t mf_field_least(enum mf_field field);
 int64_t *mf_field_of(struct mf_model *model, enum mf_field field);
 int64_t mf_field_get(const struct mf_model *model, enum mf_field field);
 
+/* VALUE in the range of FIELD; NAME stands in the message. */
+int mf_field_check(
+    enum mf_field field, int64_t value, const char *name, struct mf_error *err);
+
 /* Every figure in its range and consistent with the others. NAMES is what the
  * file that was read calls each field (NULL: as in the model's JSON), so that
  * a message names a key that the user can find.
