@@ -12,14 +12,14 @@ layout='"tp\(.tp).cp\(.cp // 1).pp\(.pp // 1)/ep\(.ep // 1).etp\(.etp // .tp)"'
 # Count, size and hash of the complete list of each kind, and the lists shown.
 matches() { # RECORD
     local kind
-    jq -e --slurpfile got "$OUT" '. as $want | $got[0].groups as $g |
+    jq -e --slurpfile got got.json '. as $want | $got[0].groups as $g |
         all($want.count | to_entries[]; ($g[.key] | length) == .value) and
         all($want.size | to_entries[]; ($g[.key][0] | length) == .value) and
         all($want.groups | to_entries[];
             .value == $g[.key][:(.value | length)])' <<<"$1" >/dev/null ||
         return 1
     for kind in $(jq -r '.sha256 | keys[]' <<<"$1"); do
-        [ "$(jq -cj ".groups.$kind" "$OUT" | sha256sum | cut -d' ' -f1)" = \
+        [ "$(jq -cj ".groups.$kind" got.json | sha256sum | cut -d' ' -f1)" = \
             "$(jq -r ".sha256.$kind" <<<"$1")" ] || return 1
     done
 }
@@ -28,6 +28,7 @@ while IFS= read -r record; do
     run moefold groups --json --world "$(jq .world <<<"$record")" \
         --layout "$(jq -r "$layout" <<<"$record")" \
         --order "$(jq -r .order <<<"$record")"
+    cp "$OUT" got.json
     check "as Megatron builds $(jq -r .id <<<"$record")" matches "$record"
 done <"$oracle"
 
