@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Work both references out on one rank of a stage, and share them.
+ */
+#include "runtime/verify_expected.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/data.h"
+
+#define COMM_TIMEOUT_S 60.0
+
+void *mfr_room(int64_t a, int64_t b, size_t size, struct mf_error *err)
+{
+    int64_t n, bytes;
+    void *room = NULL;
+
+    if (!__builtin_mul_overflow(a, b, &n) &&
+        !__builtin_mul_overflow(n, (int64_t)size, &bytes) && bytes >= 0)
+        room = calloc(1, bytes ? (size_t)bytes : 1);
+    if (!room)
+        mf_error_set(
+            err, MF_FAILED, "verify: out of memory; take a smaller shape");
+    return room;
+}
+
+int mfr_share(MPI_Comm comm, void *data, int64_t bytes, struct mf_error *err)
+{
+    const int64_t piece = 1 << 30;
+    char *at = data;
+
+    for (; bytes > 0; bytes -= piece, at += piece) {
+        int n = (int)(bytes < piece ? bytes : piece);
+
+        if (mfr_mpi(
+                MPI_Bcast(at, n, MPI_BYTE, 0, comm), "verify: MPI_Bcast", err))
+            return -1;
+    }
+    return 0;
+}
+
+/* One run of the layer alone in its world, fed the micro batches of all. */
+struct alone {
+    struct mf_layout layout;
+    struct mfr_comms comms;
+    bool connected; /* comms hold something */
+    mfr_layer *layer;
+    float *x, *dy;
+};
+
+static int alone_create(const struct mfr_verify_case *work, struct alone *alone,
+    struct mf_error *err)
+{
+    *alone = (struct alone){0};
+    if (mf_layout_parse("tp1", &alone->layout, err) ||
+        mf_layout_resolve(&alone->layout, 1, ~0u, err) ||
+        mfr_comms_create(
+            MPI_COMM_SELF, &alone->layout, COMM_TIMEOUT_S, &alone->comms, err))
+        return -1;
+    alone->connected = true;
+    if (mfr_layer_create(&work->shape, &alone->layout, &alone->comms,
+            work->kernel, MFR_FAULT_NONE, &alone->layer, err))
+        return -1;
+    alone->x = mfr_room(work->shape.seq * work->shape.batch, work->shape.hidden,
+        sizeof(float), err);
+    alone->dy = mfr_room(work->shape.seq * work->shape.batch,
+        work->shape.hidden, sizeof(float), err);
+    return alone->x && alone->dy ? 0 : -1;
+}
+
+static void alone_free(struct alone *alone)
+{
+    mfr_layer_free(alone->layer);
+    if (alone->connected)
+        mfr_comms_free(&alone->comms);
+    free(alone->x);
+    free(alone->dy);
+}
+
+/* ROWS whole rows of a tensor's block. */
+static void fill(const struct mfr_verify_case *work, enum mfr_tensor tensor,
+    int64_t pp, int64_t block, int64_t rows, int64_t columns, float *out)
+{
+    for (int64_t i = 0; i < rows; i++)
+        mfr_data_row(&work->shape, work->seed, tensor, pp, block, i, 0, columns,
+            out + i * columns);
+}
+
+static void fill_weights(
+    const struct mfr_verify_case *work, int64_t pp, struct mfr_tensors weights)
+{
+    int64_t hidden = work->shape.hidden, ffn = work->shape.ffn;
+
+    fill(work, MFR_ROUTER, pp, 0, work->shape.experts, hidden, weights.router);
+    for (int64_t e = 0; e < work->shape.experts; e++) {
+        int64_t at = e * ffn * hidden;
+
+        fill(work, MFR_GATE, pp, e, ffn, hidden, weights.gate + at);
+        fill(work, MFR_UP, pp, e, ffn, hidden, weights.up + at);
+        fill(work, MFR_DOWN, pp, e, hidden, ffn, weights.down + at);
+    }
+}
+
+static void keep_routes(const struct mfr_verify_case *work,
+    struct mfr_routes routes, int64_t first, struct mfr_expected *expected)
+{
+    int64_t topk = work->shape.topk, n = routes.tokens * topk;
+
+    memcpy(expected->ids + first * topk, routes.ids,
+        (size_t)n * sizeof *routes.ids);
+    memcpy(expected->weights + first * topk, routes.weights,
+        (size_t)n * sizeof *routes.weights);
+    for (int64_t e = 0; e < work->shape.experts; e++)
+        expected->counts[e] += routes.counts[e];
+}
+
+static void widen(const float *from, int64_t n, double *to)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = from[i];
+}
+
+/* The weights of the layer alone, in double precision. */
+static int widen_weights(const struct mfr_verify_case *work,
+    struct mfr_tensors weights, double **room,
+    struct mfr_reference_weights *wide, struct mf_error *err)
+{
+    int64_t router = work->shape.experts * work->shape.hidden;
+    int64_t expert = router * work->shape.ffn;
+
+    *room = mfr_room(router + 3 * expert, 1, sizeof **room, err);
+    if (!*room)
+        return -1;
+    widen(weights.router, router, *room);
+    widen(weights.gate, expert, *room + router);
+    widen(weights.up, expert, *room + router + expert);
+    widen(weights.down, expert, *room + router + 2 * expert);
+    *wide = (struct mfr_reference_weights){*room, *room + router,
+        *room + router + expert, *room + router + 2 * expert};
+    return 0;
+}
+
+/* Micro batch I through both. The reference is told the routes of the layer
+ * alone: they equal the tested ones to the bit, or that check fails.
+ */
+static int run_batch(const struct mfr_verify_case *work, int64_t pp, int64_t i,
+    struct alone *alone, const struct mfr_reference_weights *wide,
+    double *wide_x, struct mfr_expected *expected, struct mf_error *err)
+{
+    int64_t hidden = work->shape.hidden, rows = expected->per_batch;
+    int64_t first = i * rows, n = rows * hidden;
+
+    fill(work, MFR_INPUT, pp, i, rows, hidden, alone->x);
+    fill(work, MFR_OUTPUT_GRAD, pp, i, rows, hidden, alone->dy);
+    if (mfr_layer_forward(
+            alone->layer, alone->x, expected->y + first * hidden, err) ||
+        mfr_layer_backward(
+            alone->layer, alone->dy, expected->dx + first * hidden, err))
+        return -1;
+    keep_routes(work, mfr_layer_routes(alone->layer), first, expected);
+    widen(alone->x, n, wide_x);
+    widen(alone->dy, n, wide_x + n);
+    return mfr_reference_run(&expected->reference, wide, wide_x, wide_x + n,
+        expected->ids + first * work->shape.topk, err);
+}
+
+static void scale_array(double *v, int64_t n, double scale)
+{
+    for (int64_t i = 0; i < n; i++)
+        v[i] *= scale;
+}
+
+static void keep_reference(const struct mfr_verify_case *work, double scale,
+    struct mfr_expected *expected)
+{
+    struct mfr_reference *ref = &expected->reference;
+    int64_t chosen = expected->tokens * work->shape.topk;
+    int64_t values = expected->tokens * work->shape.hidden;
+    int64_t router = work->shape.experts * work->shape.hidden;
+    int64_t expert = router * work->shape.ffn;
+
+    memcpy(expected->ref_ids, ref->route, (size_t)chosen * sizeof *ref->route);
+    memcpy(expected->ref_weights, ref->weight, (size_t)chosen * sizeof(double));
+    memcpy(expected->ref_y, ref->output, (size_t)values * sizeof(double));
+    memcpy(expected->ref_dx, ref->dx, (size_t)values * sizeof(double));
+    scale_array(ref->router, router, scale);
+    scale_array(ref->gate, expert, scale);
+    scale_array(ref->up, expert, scale);
+    scale_array(ref->down, expert, scale);
+    memcpy(expected->router, ref->router, (size_t)router * sizeof(double));
+    expected->loss = ref->loss;
+    expected->grad_norm = mfr_reference_grad_norm(ref);
+    expected->near_ties = ref->near_ties;
+}
+
+static int work_out(const struct mfr_verify_case *work, int64_t pp,
+    double scale, struct mfr_expected *expected, struct mf_error *err)
+{
+    struct mfr_reference_shape shape = {
+        .tokens = expected->per_batch,
+        .batches = work->layout.dp,
+        .hidden = work->shape.hidden,
+        .ffn = work->shape.ffn,
+        .experts = work->shape.experts,
+        .topk = work->shape.topk,
+        .renormalize = work->shape.renormalize,
+        .scaling = work->shape.scaling,
+    };
+    struct mfr_reference_weights wide;
+    double *room = NULL, *wide_x = NULL;
+    struct alone alone;
+    int rc = -1;
+
+    if (alone_create(work, &alone, err) ||
+        mfr_reference_create(&shape, &expected->reference, err))
+        goto out;
+    fill_weights(work, pp, mfr_layer_weights(alone.layer));
+    wide_x =
+        mfr_room(2 * expected->per_batch, shape.hidden, sizeof(double), err);
+    if (!wide_x ||
+        widen_weights(work, mfr_layer_weights(alone.layer), &room, &wide, err))
+        goto out;
+    for (int64_t i = 0; i < shape.batches; i++)
+        if (run_batch(work, pp, i, &alone, &wide, wide_x, expected, err))
+            goto out;
+    keep_reference(work, scale, expected);
+    rc = 0;
+out:
+    free(wide_x);
+    free(room);
+    alone_free(&alone);
+    return rc;
+}
+
+static int allocate(const struct mfr_verify_case *work,
+    struct mfr_expected *expected, struct mf_error *err)
+{
+    const struct mfr_shape *shape = &work->shape;
+    int64_t tokens;
+
+    if (__builtin_mul_overflow(
+            shape->seq, shape->batch, &expected->per_batch) ||
+        __builtin_mul_overflow(expected->per_batch, work->layout.dp, &tokens))
+        return mf_error_set(
+            err, MF_INVALID, "verify: more tokens than 64 bits can count");
+    expected->tokens = tokens;
+    expected->ids = mfr_room(tokens, shape->topk, sizeof(int32_t), err);
+    expected->weights = mfr_room(tokens, shape->topk, sizeof(float), err);
+    expected->counts = mfr_room(shape->experts, 1, sizeof(int64_t), err);
+    expected->y = mfr_room(tokens, shape->hidden, sizeof(float), err);
+    expected->dx = mfr_room(tokens, shape->hidden, sizeof(float), err);
+    expected->ref_ids = mfr_room(tokens, shape->topk, sizeof(int32_t), err);
+    expected->ref_weights = mfr_room(tokens, shape->topk, sizeof(double), err);
+    expected->ref_y = mfr_room(tokens, shape->hidden, sizeof(double), err);
+    expected->ref_dx = mfr_room(tokens, shape->hidden, sizeof(double), err);
+    expected->router =
+        mfr_room(shape->experts, shape->hidden, sizeof(double), err);
+    return expected->ids && expected->weights && expected->counts &&
+                   expected->y && expected->dx && expected->ref_ids &&
+                   expected->ref_weights && expected->ref_y &&
+                   expected->ref_dx && expected->router
+               ? 0
+               : -1;
+}
+
+static int share_all(const struct mfr_verify_case *work, MPI_Comm stage,
+    struct mfr_expected *e, struct mf_error *err)
+{
+    int64_t chosen = e->tokens * work->shape.topk;
+    int64_t values = e->tokens * work->shape.hidden;
+    int64_t router = work->shape.experts * work->shape.hidden;
+    double scalar[2] = {e->loss, e->grad_norm};
+    const struct {
+        void *data;
+        int64_t items;
+        size_t size;
+    } part[] = {
+        {e->ids, chosen, sizeof *e->ids},
+        {e->weights, chosen, sizeof *e->weights},
+        {e->counts, work->shape.experts, sizeof *e->counts},
+        {e->y, values, sizeof *e->y},
+        {e->dx, values, sizeof *e->dx},
+        {e->ref_ids, chosen, sizeof *e->ref_ids},
+        {e->ref_weights, chosen, sizeof *e->ref_weights},
+        {e->ref_y, values, sizeof *e->ref_y},
+        {e->ref_dx, values, sizeof *e->ref_dx},
+        {e->router, router, sizeof *e->router},
+        {scalar, 2, sizeof *scalar},
+        {&e->near_ties, 1, sizeof e->near_ties},
+    };
+
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        if (mfr_share(stage, part[i].data,
+                part[i].items * (int64_t)part[i].size, err))
+            return -1;
+    e->loss = scalar[0];
+    e->grad_norm = scalar[1];
+    return 0;
+}
+
+int mfr_expected_create(const struct mfr_verify_case *work, int64_t pp,
+    double scale, MPI_Comm stage, struct mfr_expected *expected,
+    struct mf_error *err)
+{
+    int rank, rc;
+
+    *expected = (struct mfr_expected){0};
+    if (mfr_mpi(MPI_Comm_rank(stage, &rank), "verify: MPI_Comm_rank", err))
+        return -1;
+    rc = allocate(work, expected, err);
+    if (!rc && rank == 0)
+        rc = work_out(work, pp, scale, expected, err);
+    if (mfr_agree(stage, rc, err))
+        return -1;
+    return share_all(work, stage, expected, err);
+}
+
+void mfr_expected_free(struct mfr_expected *expected)
+{
+    if (!expected)
+        return;
+    free(expected->ids);
+    free(expected->weights);
+    free(expected->counts);
+    free(expected->y);
+    free(expected->dx);
+    free(expected->ref_ids);
+    free(expected->ref_weights);
+    free(expected->ref_y);
+    free(expected->ref_dx);
+    free(expected->router);
+    mfr_reference_free(&expected->reference);
+    *expected = (struct mfr_expected){0};
+}

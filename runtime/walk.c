@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Walk the layouts of a world, rebuilding communicators for each.
+ */
+#include "runtime/walk.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/verify.h"
+#include "runtime/verify_case.h"
+
+#define COMM_TIMEOUT_S 60.0
+
+/* Ways to cut N ranks into three ordered factors, one after another: start
+ * with {0, 0, 0}; false: no more.
+ */
+static bool next_factors(int64_t n, int64_t f[3])
+{
+    int64_t a = f[0] ? f[0] : 1, b = f[0] ? f[1] + 1 : 1;
+
+    for (; a <= n; a++, b = 1) {
+        if (n % a)
+            continue;
+        for (; b <= n / a; b++)
+            if (n / a % b == 0) {
+                f[0] = a;
+                f[1] = b;
+                f[2] = n / a / b;
+                return true;
+            }
+    }
+    return false;
+}
+
+static int walk_stage(int64_t n, struct mf_layout *layout,
+    int (*visit)(const struct mf_layout *layout, void *data), void *data)
+{
+    int64_t attention[3] = {0};
+
+    while (next_factors(n, attention)) {
+        int64_t expert[3] = {0};
+
+        layout->tp = attention[0];
+        layout->cp = attention[1];
+        layout->dp = attention[2];
+        while (next_factors(n, expert)) {
+            int rc;
+
+            layout->etp = expert[0];
+            layout->ep = expert[1];
+            layout->edp = expert[2];
+            rc = visit(layout, data);
+            if (rc)
+                return rc;
+        }
+    }
+    return 0;
+}
+
+int mfr_walk_layouts(int64_t world,
+    int (*visit)(const struct mf_layout *layout, void *data), void *data)
+{
+    struct mf_layout layout = {.order = mf_order_default()};
+
+    for (int64_t pp = 1; pp <= world; pp++) {
+        int rc;
+
+        if (world % pp)
+            continue;
+        layout.pp = pp;
+        rc = walk_stage(world / pp, &layout, visit, data);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+struct walk {
+    MPI_Comm world;
+    int rank;
+    const struct mfr_walk_options *options;
+    struct mfr_shape shape[2];
+    int64_t layouts, failed, near_ties;
+    json_t *failures; /* rank 0 with --json */
+    struct mf_error *err;
+};
+
+/* Small shapes that any layout of the world divides. The first has shards of
+ * unequal length; the second fewer tokens than ranks, so that some hold none
+ * and most experts get no row, weights that do not sum to 1, and K = 1.
+ */
+static void walk_shapes(int64_t world, struct mfr_shape shape[2])
+{
+    shape[0] = (struct mfr_shape){.seq = 13,
+        .batch = 2,
+        .hidden = 10,
+        .ffn = 2 * world,
+        .experts = 2 * world,
+        .topk = 2,
+        .renormalize = true,
+        .scaling = 1};
+    shape[1] = (struct mfr_shape){.seq = 3,
+        .batch = 1,
+        .hidden = 7,
+        .ffn = world,
+        .experts = 3 * world,
+        .topk = 1,
+        .renormalize = false,
+        .scaling = 2.5};
+}
+
+static int report_json(struct walk *walk, const char *layout,
+    const struct mfr_checks *checks, int shape)
+{
+    json_t *list = mfr_checks_to_json(checks);
+    json_t *item = list ? json_pack("{s:s, s:i, s:o}", "layout", layout,
+                              "shape", shape, "checks", list)
+                        : NULL;
+
+    if (!item || json_array_append_new(walk->failures, item))
+        return mf_error_set(walk->err, MF_FAILED, "verify: out of memory");
+    return 0;
+}
+
+static int report(struct walk *walk, const struct mf_layout *layout,
+    const struct mfr_checks *checks, int shape)
+{
+    const struct mfr_check *first = mfr_checks_failed(checks);
+    char text[MF_LAYOUT_TEXT];
+
+    if (walk->rank != 0)
+        return 0;
+    mf_layout_format(layout, text, sizeof text);
+    if (walk->options->json)
+        return report_json(walk, text, checks, shape);
+    if (printf("%s shape %d: %s is wrong (max rel %.3g)\n", text, shape,
+            first->name, first->max_rel) < 0)
+        return mf_error_set(walk->err, MF_FAILED,
+            "verify: cannot write the result; is the disk full?");
+    return 0;
+}
+
+static int walk_layout(const struct mf_layout *layout, void *data)
+{
+    struct walk *walk = data;
+    struct mfr_comms comms;
+    bool held = true;
+    int rc;
+
+    if (mfr_comms_create(
+            walk->world, layout, COMM_TIMEOUT_S, &comms, walk->err))
+        return -1;
+    rc = 0;
+    for (int i = 0; i < 2 && !rc; i++) {
+        struct mfr_verify_case work = {.shape = walk->shape[i],
+            .layout = *layout,
+            .seed = MFR_VERIFY_SEED,
+            .kernel = walk->options->kernel,
+            .fault = walk->options->fault};
+        struct mfr_verify_result result;
+
+        rc = mfr_verify_case_run(&work, &comms, &result, walk->err);
+        if (rc)
+            break;
+        walk->near_ties += result.near_ties;
+        if (mfr_checks_failed(&result.checks)) {
+            held = false;
+            rc = report(walk, layout, &result.checks, i);
+        }
+    }
+    mfr_comms_free(&comms);
+    walk->layouts++;
+    walk->failed += !held;
+    return mfr_agree(walk->world, rc, walk->err);
+}
+
+static int print_count(const struct walk *walk, int size)
+{
+    if (printf("world %d: %" PRId64 " layouts, %" PRId64 " failed, %" PRId64
+               " near ties\n",
+            size, walk->layouts, walk->failed, walk->near_ties) < 0 ||
+        fflush(stdout))
+        return mf_error_set(walk->err, MF_FAILED,
+            "verify: cannot write the result; is the disk full?");
+    return 0;
+}
+
+static int print_json(struct walk *walk, int size)
+{
+    json_t *json = json_pack("{s:i, s:I, s:I, s:I, s:O}", "world", size,
+        "layouts", (json_int_t)walk->layouts, "failed",
+        (json_int_t)walk->failed, "near_ties", (json_int_t)walk->near_ties,
+        "failures", walk->failures);
+    int rc = 0;
+
+    if (!json || json_dumpf(json, stdout, JSON_INDENT(2)) ||
+        putchar('\n') == EOF || fflush(stdout))
+        rc = mf_error_set(walk->err, MF_FAILED,
+            "verify: cannot write the result; is the disk full?");
+    json_decref(json);
+    return rc;
+}
+
+int mfr_walk_main(MPI_Comm world, const struct mfr_walk_options *options,
+    bool *held, struct mf_error *err)
+{
+    struct walk walk = {.world = world, .options = options, .err = err};
+    int size, rc = 0;
+
+    if (mfr_mpi(
+            MPI_Comm_rank(world, &walk.rank), "verify: MPI_Comm_rank", err) ||
+        mfr_mpi(MPI_Comm_size(world, &size), "verify: MPI_Comm_size", err))
+        return -1;
+    walk_shapes(size, walk.shape);
+    walk.failures = json_array();
+    if (!walk.failures)
+        rc = mf_error_set(err, MF_FAILED, "verify: out of memory");
+    if (mfr_agree(world, rc, err) ||
+        mfr_walk_layouts(size, walk_layout, &walk)) {
+        rc = -1;
+        goto out;
+    }
+    *held = walk.failed == 0;
+    if (walk.rank == 0)
+        rc = options->json ? print_json(&walk, size) : print_count(&walk, size);
+    rc = mfr_agree(world, rc, err);
+out:
+    json_decref(walk.failures);
+    return rc;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * moefold-run --verify-all: every layout of the job's world size in one job.
+ */
+#ifndef MFR_WALK_H
+#define MFR_WALK_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "planner/layout/layout.h"
+#include "runtime/layer.h"
+
+struct mfr_walk_options {
+    bool json;
+    enum mfk_gemm kernel;
+    enum mfr_fault fault;
+};
+
+/* Call VISIT for every layout of WORLD: all factorings tp*cp*dp*pp, with
+ * etp*ep*edp*pp of the same pp, by ascending pp. Ends early with what VISIT
+ * returns when that is not 0.
+ */
+int mfr_walk_layouts(int64_t world,
+    int (*visit)(const struct mf_layout *layout, void *data), void *data);
+
+/* The whole command; rank 0 prints one line a layout that failed and a count.
+ * Collective over WORLD, all ranks return the same. *HELD: no layout failed.
+ */
+int mfr_walk_main(MPI_Comm world, const struct mfr_walk_options *options,
+    bool *held, struct mf_error *err);
+
+#endif
