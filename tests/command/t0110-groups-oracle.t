@@ -11,17 +11,19 @@ layout='"tp\(.tp).cp\(.cp // 1).pp\(.pp // 1)/ep\(.ep // 1).etp\(.etp // .tp)"'
 
 # Count, size and hash of the complete list of each kind, and the lists shown.
 matches() { # RECORD
-    local kind
+    local kind list
     jq -e --slurpfile got got.json '. as $want | $got[0].groups as $g |
         all($want.count | to_entries[]; ($g[.key] | length) == .value) and
         all($want.size | to_entries[]; ($g[.key][0] | length) == .value) and
         all($want.groups | to_entries[];
             .value == $g[.key][:(.value | length)])' <<<"$1" >/dev/null ||
         return 1
-    for kind in $(jq -r '.sha256 | keys[]' <<<"$1"); do
-        [ "$(jq -cj ".groups.$kind" got.json | sha256sum | cut -d' ' -f1)" = \
-            "$(jq -r ".sha256.$kind" <<<"$1")" ] || return 1
-    done
+    while read -r kind list; do
+        printf '%s %s\n' "$kind" "$(printf %s "$list" | sha256sum | cut -c-64)"
+    done < <(jq -r '.groups | to_entries[] | "\(.key) \(.value | tojson)"' \
+        got.json) | sort >got.sums
+    jq -r '.sha256 | to_entries[] | "\(.key) \(.value)"' <<<"$1" | sort |
+        cmp - got.sums
 }
 
 while IFS= read -r record; do
