@@ -4,3 +4,16 @@ libmoefold_launcher_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) \
     $(HWLOC_CFLAGS) $(SLURM_CFLAGS)
 libmoefold_launcher_a_CPPFLAGS = $(AM_CPPFLAGS) -DMF_BINDIR='"$(bindir)"'
 libmoefold_launcher_a_SOURCES = launcher/runner.c launcher/runner.h
+
+libmoefold_launcher_a_SOURCES += \
+    launcher/list.c launcher/list.h \
+    launcher/hostlist.c launcher/hostlist.h \
+    launcher/places.c launcher/places.h \
+    launcher/map.c launcher/map.h \
+    launcher/quote.c launcher/quote.h \
+    launcher/file.c launcher/file.h \
+    launcher/process.c launcher/process.h \
+    launcher/picks.c launcher/picks.h \
+    launcher/job.c launcher/job.h \
+    launcher/script.c launcher/script.h \
+    launcher/start.c launcher/start.h

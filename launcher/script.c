@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The batch script of a job.
+ *
+ * Every value from a plan or a user is quoted for where it stands (see
+ * launcher/quote.h). `srun` is named without a path on purpose: that is how
+ * people write it, and a job finds the one of its own cluster.
+ */
+#include "config.h"
+
+#include "launcher/script.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "launcher/quote.h"
+
+static void directive(FILE *out, const char *option, const char *value)
+{
+    fprintf(out, "#SBATCH --%s=", option);
+    mfl_quote_sbatch(value, out);
+    fputc('\n', out);
+}
+
+static void directives(FILE *out, const struct mfl_job *job)
+{
+    char time[32];
+
+    directive(out, "job-name", job->name);
+    if (job->partition)
+        directive(out, "partition", job->partition);
+    if (job->account)
+        directive(out, "account", job->account);
+    if (job->qos)
+        directive(out, "qos", job->qos);
+    fprintf(out, "#SBATCH --nodes=%lld\n", (long long)job->nodes);
+    fprintf(out, "#SBATCH --ntasks=%lld\n", (long long)job->ranks);
+    fprintf(out, "#SBATCH --ntasks-per-node=%lld\n",
+        (long long)job->ranks_per_node);
+    if (job->cpus_per_task)
+        fprintf(out, "#SBATCH --cpus-per-task=%lld\n",
+            (long long)job->cpus_per_task);
+    if (job->gpus_per_node)
+        fprintf(out, "#SBATCH --gpus-per-node=%lld\n",
+            (long long)job->gpus_per_node);
+    if (job->whole_nodes)
+        fputs("#SBATCH --exclusive\n", out);
+    mfl_job_format_time(job->time_minutes, time, sizeof time);
+    directive(out, "time", time);
+    directive(out, "output", job->log);
+}
+
+static void comment(FILE *out, const char *name, const char *value)
+{
+    fprintf(out, "# %-10s ", name);
+    mfl_quote_comment(value, out);
+    fputc('\n', out);
+}
+
+static void milliseconds(FILE *out, const char *what, double seconds)
+{
+    if (isfinite(seconds))
+        fprintf(out, "%s %.4g ms", what, 1e3 * seconds);
+    else
+        fprintf(out, "%s not known", what);
+}
+
+static void comment_pick(FILE *out, const struct mf_plan *plan, size_t pick)
+{
+    const struct mf_plan_entry *entry = &plan->entry[pick - 1];
+    char layout[MF_LAYOUT_TEXT], order[64];
+
+    mf_layout_format(&entry->layout, layout, sizeof layout);
+    mf_order_format(&entry->layout.order, order, sizeof order);
+    fprintf(out, "# layout %-3zu %s order %s%s\n", pick, layout, order,
+        entry->layout.coupled ? ", coupled" : "");
+    milliseconds(out, "#            predicted: MoE layer",
+        entry->cost.layer_forward_s + entry->cost.layer_backward_s);
+    if (plan->scope == MF_SCOPE_STEP)
+        milliseconds(out, ", step", entry->cost.step_s);
+    fputc('\n', out);
+}
+
+static void header(FILE *out, const struct mfl_job *job)
+{
+    const struct mf_plan *plan = job->plan;
+
+    fputs("#\n# Written by moefold " PACKAGE_VERSION "\n", out);
+    if (job->command_line)
+        comment(out, "command", job->command_line);
+    comment(out, "plan", job->plan_file);
+    comment(out, "model", plan->model.name);
+    comment(out, "cluster", plan->cluster.name);
+    for (size_t i = 0; i < job->picks.count; i++)
+        comment_pick(out, plan, job->picks.pick[i]);
+    if (isfinite(job->predicted_s))
+        fprintf(out, "# all of it  predicted: %.4g s, starts not counted\n",
+            job->predicted_s);
+}
+
+static void assign(FILE *out, const char *name, const char *value)
+{
+    fprintf(out, "%s=", name);
+    mfl_quote_shell(value, out);
+    fputc('\n', out);
+}
+
+static void variables(FILE *out, const struct mfl_job *job)
+{
+    fputs("\nset -euo pipefail\n\n", out);
+    assign(out, "plan", job->plan_file);
+    if (job->needs_hostfile)
+        assign(out, "moefold", job->moefold);
+    assign(out, "runner", job->runner);
+    if (job->db)
+        assign(out, "db", job->db);
+    fputs("\n# srun of Slurm 22.05 to 23.02 reads a task's cores only here.\n"
+          "export SRUN_CPUS_PER_TASK=\"${SLURM_CPUS_PER_TASK:-1}\"\n"
+          "export OPENBLAS_NUM_THREADS=\"$SRUN_CPUS_PER_TASK\"\n\n"
+          "# Left over from elsewhere it would silently move the ranks.\n"
+          "unset SLURM_HOSTFILE\n",
+        out);
+}
+
+static void placement(FILE *out, const struct mfl_job *job)
+{
+    if (!job->needs_hostfile)
+        return;
+    fprintf(out,
+        "\n# Slurm fills nodes by name; the plan wants them switch by switch."
+        "\n"
+        "dir=$(mktemp -d)\n"
+        "trap 'rm -rf -- \"$dir\"' EXIT\n"
+        "\"$moefold\" map \"$plan\" --hostfile \"$dir/hostfile\" "
+        ">\"$dir/map\"\n"
+        "seats=$(wc -l <\"$dir/hostfile\")\n"
+        "if [ \"$seats\" -ne %lld ]; then\n"
+        "    echo \"the host file seats $seats ranks, not %lld\" >&2\n"
+        "    exit 1\n"
+        "fi\n"
+        "export SLURM_HOSTFILE=\"$dir/hostfile\"\n",
+        (long long)job->ranks, (long long)job->ranks);
+}
+
+/* One srun, its lines indented by INDENT. */
+static void step(FILE *out, const struct mfl_job *job, const char *indent)
+{
+    fprintf(out, "%ssrun --mpi=pmix --kill-on-bad-exit=1 --ntasks=%lld", indent,
+        (long long)job->ranks);
+    if (job->needs_hostfile)
+        fprintf(out, " \\\n%s    --distribution=arbitrary", indent);
+    else
+        fprintf(out, " \\\n%s    --ntasks-per-node=%lld --distribution=block",
+            indent, (long long)job->ranks_per_node);
+    fprintf(out, " \\\n%s    \"$runner\" \"$plan\" --pick ", indent);
+    if (job->picks.count > 1)
+        fputs("\"$pick\"", out);
+    else
+        fprintf(out, "%zu", job->picks.pick[0]);
+    fprintf(out, " --iterations %lld%s\n", (long long)job->iterations,
+        job->db ? " --db \"$db\"" : "");
+}
+
+static void steps(FILE *out, const struct mfl_job *job)
+{
+    fputc('\n', out);
+    if (job->picks.count == 1) {
+        step(out, job, "");
+        return;
+    }
+    fputs("for pick in", out);
+    for (size_t i = 0; i < job->picks.count; i++)
+        fprintf(out, " %zu", job->picks.pick[i]);
+    fputs("; do\n", out);
+    step(out, job, "    ");
+    fputs("done\n", out);
+}
+
+char *mfl_script_text(const struct mfl_job *job, struct mf_error *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    bool failed;
+
+    if (!out) {
+        mf_error_set(err, MF_FAILED, "out of memory");
+        return NULL;
+    }
+    fputs("#!/bin/bash\n", out);
+    directives(out, job);
+    header(out, job);
+    variables(out, job);
+    placement(out, job);
+    steps(out, job);
+    failed = ferror(out) != 0;
+    if (fclose(out) != 0 || failed) {
+        mf_error_set(err, MF_FAILED, "out of memory");
+        free(text);
+        return NULL;
+    }
+    return text;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Starts moefold-run on its ranks.
+ */
+#include "config.h"
+
+#include "launcher/start.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/list.h"
+#include "launcher/process.h"
+#include "launcher/runner.h"
+
+#define RUNNER "moefold-run"
+
+char *mfl_start_runner(struct mf_error *err)
+{
+    char *path = mfl_runner_find();
+
+    if (!path)
+        mf_error_set(err, MF_FAILED,
+            RUNNER
+            " is neither in $MOEFOLD_RUN, beside moefold, nor in " MF_BINDIR
+            "; build moefold with MPI");
+    return path;
+}
+
+bool mfl_in_allocation(void)
+{
+    const char *job = getenv("SLURM_JOB_ID");
+
+    return job && *job;
+}
+
+/* Processors that this process may use, 0 when not known. */
+static int64_t processors(void)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) < 0)
+        return sysconf(_SC_NPROCESSORS_ONLN);
+    return CPU_COUNT(&set);
+}
+
+/* What the user has set in the environment stays. */
+static int mpirun_environment(
+    const struct mfl_start *start, struct mfl_list *env, struct mf_error *err)
+{
+    /* Else mpirun would spread the ranks over the allocation's nodes. */
+    mfl_list_drop(env, "SLURM_");
+    mfl_list_drop(env, "PMIX_");
+    mfl_list_drop(env, "PMI_");
+    if (mfl_list_default(env, "OMPI_MCA_rmaps_base_oversubscribe", "1", err) <
+        0)
+        return -1;
+    if (getuid() == 0 &&
+        (mfl_list_set(env, "OMPI_ALLOW_RUN_AS_ROOT", "1", err) < 0 ||
+            mfl_list_set(env, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", err) < 0))
+        return -1;
+    if (start->ranks > processors() &&
+        mfl_list_default(env, "OMPI_MCA_mpi_yield_when_idle", "1", err) < 0)
+        return -1;
+    return 0;
+}
+
+static int mpirun_arguments(
+    const struct mfl_start *start, struct mfl_list *argv, struct mf_error *err)
+{
+    char *program = mfl_process_find(
+        "mpirun", "install Open MPI (Debian: openmpi-bin)", err);
+    int rc;
+
+    if (!program)
+        return -1;
+    rc = mfl_list_add(argv, program, err);
+    free(program);
+    /* --quiet: when moefold-run ends with a status it has said why; mpirun's
+     * banner would only hide that line.
+     */
+    if (rc < 0 || mfl_list_add(argv, "--quiet", err) < 0 ||
+        mfl_list_add(argv, "-n", err) < 0)
+        return -1;
+    return mfl_list_addf(argv, err, "%lld", (long long)start->ranks);
+}
+
+static int srun_arguments(const struct mfl_start *start, struct mfl_list *argv,
+    struct mfl_list *env, struct mf_error *err)
+{
+    char *program =
+        mfl_process_find("srun", "install Slurm's client commands", err);
+    int rc;
+
+    if (!program)
+        return -1;
+    rc = mfl_list_add(argv, program, err);
+    free(program);
+    if (rc < 0 || mfl_list_add(argv, "--mpi=pmix", err) < 0 ||
+        mfl_list_add(argv, "--kill-on-bad-exit=1", err) < 0 ||
+        mfl_list_addf(argv, err, "--ntasks=%lld", (long long)start->ranks) < 0)
+        return -1;
+    mfl_list_drop(env, "SLURM_HOSTFILE=");
+    if (!start->hostfile)
+        return mfl_list_add(argv, "--distribution=block", err);
+    if (mfl_list_set(env, "SLURM_HOSTFILE", start->hostfile, err) < 0)
+        return -1;
+    return mfl_list_add(argv, "--distribution=arbitrary", err);
+}
+
+static int runner_arguments(
+    const struct mfl_start *start, struct mfl_list *argv, struct mf_error *err)
+{
+    if (mfl_list_add(argv, start->runner, err) < 0)
+        return -1;
+    for (char *const *arg = start->args; *arg; arg++)
+        if (mfl_list_add(argv, *arg, err) < 0)
+            return -1;
+    return 0;
+}
+
+int mfl_start_run(
+    const struct mfl_start *start, char **output, struct mf_error *err)
+{
+    struct mfl_list argv = {0}, env = {0};
+    bool here = start->here || !mfl_in_allocation();
+    int status, rc = -1;
+
+    if (mfl_list_environment(&env, err) < 0 ||
+        mfl_list_default(&env, "OPENBLAS_NUM_THREADS", "1", err) < 0 ||
+        (here ? mpirun_environment(start, &env, err) : 0) < 0 ||
+        (here ? mpirun_arguments(start, &argv, err)
+              : srun_arguments(start, &argv, &env, err)) < 0 ||
+        runner_arguments(start, &argv, err) < 0 ||
+        mfl_process_run(argv.item, env.item, output, &status, err) < 0)
+        goto out;
+    rc = status;
+    if (status > MF_NO) {
+        rc = mf_error_set(err, MF_FAILED, RUNNER " ended with status %d%s%s",
+            status, status > 128 ? ": " : "",
+            status > 128 ? strsignal(status - 128) : "");
+        if (output) {
+            free(*output);
+            *output = NULL;
+        }
+    }
+out:
+    mfl_list_free(&argv);
+    mfl_list_free(&env);
+    return rc;
+}
