@@ -272,9 +272,13 @@ int mf_cli_main(int argc, char **argv, const struct mf_command *const *commands)
     struct mf_cli cli = {0};
     int status;
 
-    if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
-        mf_help_program(commands, argc < 2);
-        return argc < 2 ? MF_INVALID : MF_OK;
+    if (argc < 2) {
+        fputs("moefold: no command; moefold --help lists them\n", stderr);
+        return MF_INVALID;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
+        mf_help_program(commands);
+        return MF_OK;
     }
     if (!strcmp(argv[1], "--version")) {
         mf_help_version();

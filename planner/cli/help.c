@@ -12,21 +12,19 @@ void mf_help_version(void)
     puts("moefold " PACKAGE_VERSION);
 }
 
-void mf_help_program(const struct mf_command *const *commands, bool aside)
+void mf_help_program(const struct mf_command *const *commands)
 {
-    FILE *out = aside ? stderr : stdout;
-
     fputs(
         "usage: moefold COMMAND [OPTION]…\n"
         "Plans, launches, runs and remembers Mixture-of-Experts layers whose\n"
         "attention and expert parts use different parallel layouts.\n\n",
-        out);
+        stdout);
     for (; *commands; commands++)
-        fprintf(out, "  %-9s %s\n", (*commands)->name, (*commands)->summary);
+        printf("  %-9s %s\n", (*commands)->name, (*commands)->summary);
     fputs("\nmoefold COMMAND --help shows a command's options.\n"
           "Exit status: 0 done, 1 it failed, 2 wrong usage or input, "
           "3 the answer is no.\n",
-        out);
+        stdout);
 }
 
 static void help_table(const struct mf_option *table)

@@ -6,8 +6,8 @@
 
 #include "planner/cli/cli.h"
 
-/* All commands, on standard error when ASIDE. */
-void mf_help_program(const struct mf_command *const *commands, bool aside);
+/* All commands. */
+void mf_help_program(const struct mf_command *const *commands);
 
 /* One command with its options; UNIVERSAL are those every command has. */
 void mf_help_command(
