@@ -9,12 +9,7 @@
 
 #include "runtime/data.h"
 #include "runtime/verify_expected.h"
-
-/* One run of the folded layer, as this rank sees it. */
-struct folded {
-    mfr_layer *layer;
-    float *x, *y, *dy, *dx; /* [tokens][hidden] */
-};
+#include "runtime/verify_folded.h"
 
 /* All that the comparisons look at. */
 struct trial {
@@ -22,114 +17,22 @@ struct trial {
     int rank; /* in the layout's world */
     struct mf_coords coords;
     MPI_Comm base, stage;
-    struct folded run;
+    struct mfr_folded run;
     int64_t tokens, first; /* of the stage's tokens, those of this rank */
     struct mfr_expected expected;
     struct mfr_checks *checks;
 };
 
-static int folded_create(const struct mfr_verify_case *work,
-    const struct mfr_comms *comms, struct folded *run, struct mf_error *err)
-{
-    int64_t tokens;
-
-    *run = (struct folded){0};
-    if (mfr_layer_create(&work->shape, &work->layout, comms, work->kernel,
-            work->fault, &run->layer, err))
-        return -1;
-    tokens = mfr_layer_shard(run->layer)->tokens;
-    run->x = mfr_room(tokens, work->shape.hidden, sizeof(float), err);
-    run->y = mfr_room(tokens, work->shape.hidden, sizeof(float), err);
-    run->dy = mfr_room(tokens, work->shape.hidden, sizeof(float), err);
-    run->dx = mfr_room(tokens, work->shape.hidden, sizeof(float), err);
-    if (!run->x || !run->y || !run->dy || !run->dx)
-        return -1;
-    mfr_layer_seed(run->layer, work->seed);
-    mfr_layer_seed_input(run->layer, work->seed, run->x);
-    mfr_layer_seed_output_grad(run->layer, work->seed, run->dy);
-    return 0;
-}
-
-static void folded_free(struct folded *run)
-{
-    mfr_layer_free(run->layer);
-    free(run->x);
-    free(run->y);
-    free(run->dy);
-    free(run->dx);
-    *run = (struct folded){0};
-}
-
-/* What the mean over the micro batches of a step asks of each gradient: the
- * pre-scale 1 / (DP * CP) of Megatron-LM's distributed_data_parallel.py.
- */
-static double gradient_scale(const struct mf_layout *layout)
-{
-    return 1.0 / (double)(layout->dp * layout->cp);
-}
-
-/* Collective over the base: forward, backward, reduce. */
-static int folded_run(const struct mfr_verify_case *work,
-    const struct mfr_comms *comms, struct folded *run, struct mf_error *err)
-{
-    int rc = folded_create(work, comms, run, err);
-
-    if (mfr_agree(comms->base, rc, err))
-        return -1;
-    rc = mfr_layer_forward(run->layer, run->x, run->y, err);
-    if (mfr_agree(comms->base, rc, err))
-        return -1;
-    rc = mfr_layer_backward(run->layer, run->dy, run->dx, err);
-    if (mfr_agree(comms->base, rc, err))
-        return -1;
-    rc = mfr_layer_reduce_gradients(
-        run->layer, gradient_scale(&work->layout), err);
-    return mfr_agree(comms->base, rc, err);
-}
-
-static bool same(const void *a, const void *b, int64_t items, size_t size)
-{
-    return items <= 0 || !memcmp(a, b, (size_t)items * size);
-}
-
-static bool folded_same(const struct mfr_shape *shape, const struct folded *a,
-    const struct folded *b)
-{
-    struct mfr_routes ra = mfr_layer_routes(a->layer);
-    struct mfr_routes rb = mfr_layer_routes(b->layer);
-    struct mfr_received ka = mfr_layer_received(a->layer);
-    struct mfr_received kb = mfr_layer_received(b->layer);
-    struct mfr_tensors ga = mfr_layer_gradients(a->layer);
-    struct mfr_tensors gb = mfr_layer_gradients(b->layer);
-    int64_t values = ra.tokens * shape->hidden,
-            chosen = ra.tokens * shape->topk;
-    int64_t expert = ga.experts * ga.ffn * shape->hidden;
-
-    return ra.tokens == rb.tokens && ka.rows == kb.rows &&
-           same(ra.ids, rb.ids, chosen, sizeof *ra.ids) &&
-           same(ra.weights, rb.weights, chosen, sizeof *ra.weights) &&
-           same(ra.counts, rb.counts, shape->experts, sizeof *ra.counts) &&
-           same(ka.first, kb.first, ga.experts + 1, sizeof *ka.first) &&
-           same(ka.row, kb.row, ka.rows * shape->hidden, sizeof *ka.row) &&
-           same(a->y, b->y, values, sizeof *a->y) &&
-           same(a->dx, b->dx, values, sizeof *a->dx) &&
-           same(ga.router, gb.router, shape->experts * shape->hidden,
-               sizeof *ga.router) &&
-           same(ga.gate, gb.gate, expert, sizeof *ga.gate) &&
-           same(ga.up, gb.up, expert, sizeof *ga.up) &&
-           same(ga.down, gb.down, expert, sizeof *ga.down);
-}
-
 static int check_twice(
     struct trial *trial, const struct mfr_comms *comms, struct mf_error *err)
 {
-    struct folded again;
-    int rc = folded_run(trial->work, comms, &again, err);
+    struct mfr_folded again;
+    int rc = mfr_folded_run(trial->work, comms, &again, err);
 
     if (!rc)
         mfr_check_equal(mfr_checks_add(trial->checks, "twice", 0, true),
-            folded_same(&trial->work->shape, &trial->run, &again));
-    folded_free(&again);
+            mfr_folded_same(&trial->work->shape, &trial->run, &again));
+    mfr_folded_free(&again);
     return rc;
 }
 
@@ -200,8 +103,8 @@ static void check_routes(struct trial *trial)
             e->ref_ids + at + t * topk, e->ref_weights + at + t * topk, topk,
             routes, weights);
     mfr_check_equal(alone,
-        same(got.ids, e->ids + at, trial->tokens * topk, sizeof *got.ids) &&
-            same(got.weights, e->weights + at, trial->tokens * topk,
+        mfr_same(got.ids, e->ids + at, trial->tokens * topk, sizeof *got.ids) &&
+            mfr_same(got.weights, e->weights + at, trial->tokens * topk,
                 sizeof *got.weights));
 }
 
@@ -226,9 +129,9 @@ static int check_counts(struct trial *trial, struct mf_error *err)
                      MPI_INT64_T, MPI_SUM, trial->stage),
         "verify: MPI_Allreduce", err);
     mfr_check_equal(mfr_checks_add(trial->checks, "counts_one_rank", 0, true),
-        same(sum, trial->expected.counts, experts, sizeof *sum));
+        mfr_same(sum, trial->expected.counts, experts, sizeof *sum));
     mfr_check_equal(mfr_checks_add(trial->checks, "kept_one_rank", 0, true),
-        same(sum + experts, trial->expected.counts, experts, sizeof *sum));
+        mfr_same(sum + experts, trial->expected.counts, experts, sizeof *sum));
 out:
     free(sum);
     return rc;
@@ -279,7 +182,7 @@ static bool rows_same(
         mfr_data_row(&work->shape, work->seed, MFR_INPUT, trial->coords.pp,
             t / e->per_batch, t % e->per_batch, 0, hidden, row);
         if (next == end ||
-            !same(got.row + next * hidden, row, hidden, sizeof *row))
+            !mfr_same(got.row + next * hidden, row, hidden, sizeof *row))
             return false;
         next++;
     }
@@ -432,7 +335,7 @@ static int replicas(MPI_Comm comm, const float *v, int64_t n, float *first,
     memcpy(first, v, (size_t)n * sizeof *v);
     if (mfr_share(comm, first, n * (int64_t)sizeof *v, err))
         return -1;
-    mfr_check_equal(check, same(first, v, n, sizeof *v));
+    mfr_check_equal(check, mfr_same(first, v, n, sizeof *v));
     return 0;
 }
 
@@ -493,9 +396,10 @@ static int trial_create(const struct mfr_verify_case *work,
     if (mfr_mpi(MPI_Comm_split(comms->base, (int)trial->coords.pp, comms->rank,
                     &trial->stage),
             "verify: MPI_Comm_split", err) ||
-        folded_run(work, comms, &trial->run, err) ||
+        mfr_folded_run(work, comms, &trial->run, err) ||
         mfr_expected_create(work, trial->coords.pp,
-            gradient_scale(&work->layout), trial->stage, &trial->expected, err))
+            mfr_folded_scale(&work->layout), trial->stage, &trial->expected,
+            err))
         return -1;
     shard = mfr_layer_shard(trial->run.layer);
     trial->tokens = shard->tokens;
@@ -545,7 +449,7 @@ int mfr_verify_case_run(const struct mfr_verify_case *work,
         rc = -1;
     }
     mfr_expected_free(&trial.expected);
-    folded_free(&trial.run);
+    mfr_folded_free(&trial.run);
     if (trial.stage != MPI_COMM_NULL &&
         MPI_Comm_free(&trial.stage) != MPI_SUCCESS && !rc)
         rc = mf_error_set(err, MF_FAILED, "verify: MPI_Comm_free failed");

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Run a folded layer once, and compare two runs.
+ */
+#include "runtime/verify_folded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/verify_expected.h"
+
+static int folded_create(const struct mfr_verify_case *work,
+    const struct mfr_comms *comms, struct mfr_folded *run, struct mf_error *err)
+{
+    int64_t tokens;
+
+    *run = (struct mfr_folded){0};
+    if (mfr_layer_create(&work->shape, &work->layout, comms, work->kernel,
+            work->fault, &run->layer, err))
+        return -1;
+    tokens = mfr_layer_shard(run->layer)->tokens;
+    run->x = mfr_room(tokens, work->shape.hidden, sizeof(float), err);
+    run->y = mfr_room(tokens, work->shape.hidden, sizeof(float), err);
+    run->dy = mfr_room(tokens, work->shape.hidden, sizeof(float), err);
+    run->dx = mfr_room(tokens, work->shape.hidden, sizeof(float), err);
+    if (!run->x || !run->y || !run->dy || !run->dx)
+        return -1;
+    mfr_layer_seed(run->layer, work->seed);
+    mfr_layer_seed_input(run->layer, work->seed, run->x);
+    mfr_layer_seed_output_grad(run->layer, work->seed, run->dy);
+    return 0;
+}
+
+void mfr_folded_free(struct mfr_folded *run)
+{
+    mfr_layer_free(run->layer);
+    free(run->x);
+    free(run->y);
+    free(run->dy);
+    free(run->dx);
+    *run = (struct mfr_folded){0};
+}
+
+double mfr_folded_scale(const struct mf_layout *layout)
+{
+    return 1.0 / (double)(layout->dp * layout->cp);
+}
+
+int mfr_folded_run(const struct mfr_verify_case *work,
+    const struct mfr_comms *comms, struct mfr_folded *run, struct mf_error *err)
+{
+    int rc = folded_create(work, comms, run, err);
+
+    if (mfr_agree(comms->base, rc, err))
+        return -1;
+    rc = mfr_layer_forward(run->layer, run->x, run->y, err);
+    if (mfr_agree(comms->base, rc, err))
+        return -1;
+    rc = mfr_layer_backward(run->layer, run->dy, run->dx, err);
+    if (mfr_agree(comms->base, rc, err))
+        return -1;
+    rc = mfr_layer_reduce_gradients(
+        run->layer, mfr_folded_scale(&work->layout), err);
+    return mfr_agree(comms->base, rc, err);
+}
+
+bool mfr_same(const void *a, const void *b, int64_t items, size_t size)
+{
+    return items <= 0 || !memcmp(a, b, (size_t)items * size);
+}
+
+bool mfr_folded_same(const struct mfr_shape *shape, const struct mfr_folded *a,
+    const struct mfr_folded *b)
+{
+    struct mfr_routes ra = mfr_layer_routes(a->layer);
+    struct mfr_routes rb = mfr_layer_routes(b->layer);
+    struct mfr_received ka = mfr_layer_received(a->layer);
+    struct mfr_received kb = mfr_layer_received(b->layer);
+    struct mfr_tensors ga = mfr_layer_gradients(a->layer);
+    struct mfr_tensors gb = mfr_layer_gradients(b->layer);
+    int64_t values = ra.tokens * shape->hidden,
+            chosen = ra.tokens * shape->topk;
+    int64_t expert = ga.experts * ga.ffn * shape->hidden;
+
+    return ra.tokens == rb.tokens && ka.rows == kb.rows &&
+           mfr_same(ra.ids, rb.ids, chosen, sizeof *ra.ids) &&
+           mfr_same(ra.weights, rb.weights, chosen, sizeof *ra.weights) &&
+           mfr_same(ra.counts, rb.counts, shape->experts, sizeof *ra.counts) &&
+           mfr_same(ka.first, kb.first, ga.experts + 1, sizeof *ka.first) &&
+           mfr_same(ka.row, kb.row, ka.rows * shape->hidden, sizeof *ka.row) &&
+           mfr_same(a->y, b->y, values, sizeof *a->y) &&
+           mfr_same(a->dx, b->dx, values, sizeof *a->dx) &&
+           mfr_same(ga.router, gb.router, shape->experts * shape->hidden,
+               sizeof *ga.router) &&
+           mfr_same(ga.gate, gb.gate, expert, sizeof *ga.gate) &&
+           mfr_same(ga.up, gb.up, expert, sizeof *ga.up) &&
+           mfr_same(ga.down, gb.down, expert, sizeof *ga.down);
+}

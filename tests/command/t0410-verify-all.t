@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# moefold-run --verify-all: every layout of worlds 1 to 8, one job a world,
+# against both references.
+. "${MOEFOLD_SRCDIR:?}/tests/command/lib.sh"
+
+command -v moefold-run >/dev/null || skip_all 'moefold-run is not built'
+command -v mpirun >/dev/null || skip_all 'mpirun is not installed'
+
+# How many layouts a world of N has: over the divisors pp, the square of the
+# ways to write N / pp as an ordered product of three. 1, 3, 6, 10 ways for
+# 1, a prime, 4, 8; 9 for 6.
+layouts=(0 1 10 10 46 10 100 10 146)
+
+for world in 1 2 3 4 5 6 7 8; do
+    expect "world $world holds" 0 mpirun -n "$world" \
+        moefold-run --verify-all --experts exact --json
+    expect_json "world $world has ${layouts[world]} layouts" \
+        ".world == $world and .layouts == ${layouts[world]}
+            and .failed == 0 and .failures == []"
+done
+
+expect 'experts by BLAS hold' 0 mpirun -n 4 moefold-run --verify-all --json
+expect_json 'all layouts by BLAS' '.layouts == 46 and .failed == 0'
+
+done_testing
