@@ -5,6 +5,7 @@
 #define MFR_COMM_H
 
 #include <mpi.h>
+#include <stdbool.h>
 
 #include "planner/layout/groups.h"
 
@@ -12,6 +13,7 @@
 struct mfr_comms {
     MPI_Comm base;  /* all ranks of the layout; the caller's */
     int rank, size; /* in base */
+    bool hung; /* a group did not answer: only MPI_Abort helps */
     struct mf_coords coords;
     MPI_Comm comm[MF_GROUP_KINDS]; /* MF_GROUP_TP_DP_CP is the stage;
                                       MF_GROUP_EMBD is not made */
@@ -37,8 +39,10 @@ int mfr_agree(MPI_Comm comm, int rc, struct mf_error *err);
 int mfr_mpi(int code, const char *what, struct mf_error *err);
 
 /* values[n] summed over COMM, in place, in the order of ranks: the same bits on
- * every rank and in every run.
+ * every rank and in every run. scratch: mfr_sum_scratch(ranks of COMM) values.
  */
-int mfr_sum(MPI_Comm comm, int64_t n, float *values, struct mf_error *err);
+int mfr_sum(MPI_Comm comm, int64_t n, float *values, float *scratch,
+    struct mf_error *err);
+int64_t mfr_sum_scratch(int ranks);
 
 #endif

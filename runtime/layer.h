@@ -86,8 +86,8 @@ int mfr_layer_check(const struct mfr_shape *shape,
 int64_t mfr_layer_bytes(const struct mfr_shape *shape,
     const struct mf_layout *layout, int64_t rank);
 
-/* Weights and gradients begin as zeros. COMMS must outlive the layer. Not
- * collective; callers agree on the result before they go on.
+/* Weights and gradients begin as zeros. COMMS must outlive the layer.
+ * Collective over the ETP x EP group, whose ranks all return the same.
  */
 int mfr_layer_create(const struct mfr_shape *shape,
     const struct mf_layout *layout, const struct mfr_comms *comms,

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The experts of one rank, one after another.
+ */
+#include "runtime/experts.h"
+
+#include <stdlib.h>
+
+static float *buffer(int64_t rows, int64_t columns)
+{
+    return calloc((size_t)rows * (size_t)columns + 1, sizeof(float));
+}
+
+void mfr_experts_free(struct mfr_experts *experts)
+{
+    free(experts->x);
+    free(experts->y);
+    free(experts->gate);
+    free(experts->up);
+    free(experts->act);
+    experts->x = experts->y = NULL;
+    experts->gate = experts->up = experts->act = NULL;
+    experts->room = 0;
+}
+
+int mfr_experts_room(
+    struct mfr_experts *experts, int64_t rows, struct mf_error *err)
+{
+    if (experts->x && rows <= experts->room)
+        return 0;
+    mfr_experts_free(experts);
+    experts->x = buffer(rows, experts->hidden);
+    experts->y = buffer(rows, experts->hidden);
+    experts->gate = buffer(rows, experts->ffn);
+    experts->up = buffer(rows, experts->ffn);
+    experts->act = buffer(rows, experts->ffn);
+    if (!experts->x || !experts->y || !experts->gate || !experts->up ||
+        !experts->act) {
+        mfr_experts_free(experts);
+        return mf_error_set(err, MF_FAILED, "out of memory for the experts");
+    }
+    experts->room = rows;
+    return 0;
+}
+
+/* Pointers to what one expert works on. */
+struct one {
+    int64_t rows, matrix; /* values in each matrix before this expert */
+    float *x, *y, *gate, *up, *act;
+};
+
+static struct one one_expert(
+    const struct mfr_experts *experts, const int64_t *first, int64_t e)
+{
+    const int64_t at = first[e];
+
+    return (struct one){
+        .rows = first[e + 1] - at,
+        .matrix = e * experts->ffn * experts->hidden,
+        .x = experts->x + at * experts->hidden,
+        .y = experts->y + at * experts->hidden,
+        .gate = experts->gate + at * experts->ffn,
+        .up = experts->up + at * experts->ffn,
+        .act = experts->act + at * experts->ffn,
+    };
+}
+
+void mfr_experts_forward(struct mfr_experts *experts,
+    const struct mfr_tensors *weights, const int64_t *first)
+{
+    const int64_t h = experts->hidden, f = experts->ffn;
+    const enum mfk_gemm kernel = experts->kernel;
+
+    for (int64_t e = 0; e < experts->local; e++) {
+        const struct one o = one_expert(experts, first, e);
+
+        if (o.rows == 0)
+            continue;
+        mfk_gemm_nt(
+            kernel, o.rows, f, h, o.x, weights->gate + o.matrix, false, o.gate);
+        mfk_gemm_nt(
+            kernel, o.rows, f, h, o.x, weights->up + o.matrix, false, o.up);
+        mfk_swiglu(o.rows * f, o.gate, o.up, o.act);
+        mfk_gemm_nt(
+            kernel, o.rows, h, f, o.act, weights->down + o.matrix, false, o.y);
+    }
+}
+
+void mfr_experts_backward(struct mfr_experts *experts,
+    const struct mfr_tensors *weights, const struct mfr_tensors *gradients,
+    const int64_t *first)
+{
+    const int64_t h = experts->hidden, f = experts->ffn;
+    const enum mfk_gemm kernel = experts->kernel;
+
+    for (int64_t e = 0; e < experts->local; e++) {
+        const struct one o = one_expert(experts, first, e);
+
+        if (o.rows == 0)
+            continue;
+        mfk_gemm_tn(
+            kernel, h, f, o.rows, o.y, o.act, true, gradients->down + o.matrix);
+        /* The activation is used up: its gradient takes its place. */
+        mfk_gemm_nn(
+            kernel, o.rows, f, h, o.y, weights->down + o.matrix, false, o.act);
+        mfk_swiglu_backward(o.rows * f, o.gate, o.up, o.act, o.gate, o.up);
+        mfk_gemm_tn(kernel, f, h, o.rows, o.gate, o.x, true,
+            gradients->gate + o.matrix);
+        mfk_gemm_tn(
+            kernel, f, h, o.rows, o.up, o.x, true, gradients->up + o.matrix);
+        mfk_gemm_nn(
+            kernel, o.rows, h, f, o.gate, weights->gate + o.matrix, false, o.y);
+        mfk_gemm_nn(
+            kernel, o.rows, h, f, o.up, weights->up + o.matrix, true, o.y);
+    }
+}

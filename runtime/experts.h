@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The experts of one rank: gated feed-forward parts on rows grouped by expert.
+ */
+#ifndef MFR_EXPERTS_H
+#define MFR_EXPERTS_H
+
+#include "runtime/layer.h"
+
+struct mfr_experts {
+    enum mfk_gemm kernel;
+    int64_t local, hidden, ffn; /* ffn: of this etp place */
+    int64_t room;               /* rows */
+    float *x, *y;               /* [room][hidden] */
+    float *gate, *up, *act;     /* [room][ffn] */
+};
+
+/* Room for ROWS rows; what was in the buffers is lost. */
+int mfr_experts_room(
+    struct mfr_experts *experts, int64_t rows, struct mf_error *err);
+void mfr_experts_free(struct mfr_experts *experts);
+
+/* y = down(silu(gate x) * up x), rows of local expert e from first[e] up to
+ * first[e + 1]; with ETP > 1 the part of the sum over this rank's ffn.
+ */
+void mfr_experts_forward(struct mfr_experts *experts,
+    const struct mfr_tensors *weights, const int64_t *first);
+/* dy in y becomes dx in y; adds to GRADIENTS. */
+void mfr_experts_backward(struct mfr_experts *experts,
+    const struct mfr_tensors *weights, const struct mfr_tensors *gradients,
+    const int64_t *first);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Making, filling and reading a layer.
+ */
+#include "runtime/layer_state.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/data.h"
+
+static const char *const fault_names[] = {
+    [MFR_FAULT_NONE] = "none",
+    [MFR_FAULT_WRONG_GROUP] = "wrong-group",
+    [MFR_FAULT_SKIP_EDP_SUM] = "skip-edp-sum",
+    [MFR_FAULT_DROP_LAST_ROW] = "drop-last-row",
+};
+
+enum { FAULTS = sizeof fault_names / sizeof *fault_names };
+
+const char *mfr_fault_name(enum mfr_fault fault)
+{
+    return fault_names[fault];
+}
+
+int mfr_fault_find(const char *name)
+{
+    for (int i = 0; i < FAULTS; i++)
+        if (strcmp(name, fault_names[i]) == 0)
+            return i;
+    return -1;
+}
+
+static int check_range(
+    const char *what, int64_t value, int64_t most, struct mf_error *err)
+{
+    if (value >= 1 && value <= most)
+        return 0;
+    return mf_error_set(err, MF_INVALID,
+        "%s is %" PRId64 ", it must be 1 to %" PRId64, what, value, most);
+}
+
+int mfr_layer_check(const struct mfr_shape *shape,
+    const struct mf_layout *layout, struct mf_error *err)
+{
+    int64_t tokens, choices;
+
+    if (check_range("seq", shape->seq, INT_MAX, err) ||
+        check_range("micro batch", shape->batch, INT_MAX, err) ||
+        check_range("hidden", shape->hidden, INT_MAX, err) ||
+        check_range("expert ffn", shape->ffn, INT_MAX, err) ||
+        check_range("experts", shape->experts, INT_MAX, err) ||
+        check_range("topk", shape->topk, shape->experts, err))
+        return -1;
+    if (shape->experts % layout->ep != 0)
+        return mf_error_set(err, MF_INVALID,
+            "%" PRId64 " experts do not divide over ep %" PRId64,
+            shape->experts, layout->ep);
+    if (shape->ffn % layout->etp != 0)
+        return mf_error_set(err, MF_INVALID,
+            "expert ffn %" PRId64 " does not divide over etp %" PRId64,
+            shape->ffn, layout->etp);
+    if (!isfinite(shape->scaling))
+        return mf_error_set(err, MF_INVALID, "router scaling is not a number");
+    if (__builtin_mul_overflow(shape->seq, shape->batch, &tokens) ||
+        __builtin_mul_overflow(tokens, shape->topk, &choices) ||
+        choices > INT_MAX || mfr_layer_bytes(shape, layout, 0) < 0)
+        return mf_error_set(err, MF_INVALID,
+            "a micro batch of %" PRId64 " sequences of %" PRId64
+            " tokens is too large",
+            shape->batch, shape->seq);
+    return 0;
+}
+
+int64_t mfr_layer_bytes(
+    const struct mfr_shape *shape, const struct mf_layout *layout, int64_t rank)
+{
+    struct mfr_shard shard;
+    const double h = (double)shape->hidden, e = (double)shape->experts;
+    const double f = (double)shape->ffn / (double)layout->etp;
+    double tokens, choices, rows, values;
+
+    mfr_shard_of(shape, layout, rank, &shard);
+    tokens = (double)shard.tokens;
+    choices = tokens * (double)shape->topk;
+    rows = choices * (double)layout->etp;
+    values = 2 * (e * h + 3 * (e / (double)layout->ep) * f * h);
+    values += tokens * (4 * h + 3 * e) + choices * (2 * h + 5);
+    values += rows * (3 * h + 3 * f) + (layout->etp > 1 ? rows * h : 0);
+    values *= sizeof(float);
+    return values < 0x1p62 ? (int64_t)values : -1;
+}
+
+static float *zeros(int64_t a, int64_t b, int64_t c)
+{
+    int64_t n;
+
+    if (__builtin_mul_overflow(a, b, &n) || __builtin_mul_overflow(n, c, &n))
+        return NULL;
+    return calloc((size_t)n + 1, sizeof(float));
+}
+
+static int tensors_alloc(
+    struct mfr_tensors *t, const struct mfr_shape *shape, struct mf_error *err)
+{
+    t->router = zeros(shape->experts, shape->hidden, 1);
+    t->gate = zeros(t->experts, t->ffn, shape->hidden);
+    t->up = zeros(t->experts, t->ffn, shape->hidden);
+    t->down = zeros(t->experts, shape->hidden, t->ffn);
+    if (t->router && t->gate && t->up && t->down)
+        return 0;
+    return mf_error_set(err, MF_FAILED, "out of memory for the weights");
+}
+
+static void tensors_free(struct mfr_tensors *t)
+{
+    free(t->router);
+    free(t->gate);
+    free(t->up);
+    free(t->down);
+}
+
+static int layer_alloc(mfr_layer *layer, struct mf_error *err)
+{
+    const struct mfr_shape *shape = &layer->shape;
+    const int64_t choices = layer->shard.tokens * shape->topk;
+    const struct mfr_comms *comms = layer->comms;
+
+    if (tensors_alloc(&layer->weights, shape, err) ||
+        tensors_alloc(&layer->gradients, shape, err) ||
+        mfr_router_init(&layer->router, shape, layer->shard.tokens, err))
+        return -1;
+    layer->send = zeros(choices, shape->hidden, 1);
+    layer->returned = zeros(choices, shape->hidden, 1);
+    layer->sum_scratch =
+        zeros(mfr_sum_scratch(comms->group_size[MF_GROUP_TP_DP_CP]), 1, 1);
+    if (layer->send && layer->returned && layer->sum_scratch)
+        return 0;
+    return mf_error_set(err, MF_FAILED, "out of memory for permuted rows");
+}
+
+static void layer_place(mfr_layer *layer, const struct mf_layout *layout)
+{
+    struct mfr_tensors *t = &layer->weights;
+
+    mfr_shard_of(&layer->shape, layout, layer->comms->rank, &layer->shard);
+    t->experts = layer->shape.experts / layout->ep;
+    t->first_expert = layer->comms->group_rank[MF_GROUP_EP] * t->experts;
+    t->ffn = layer->shape.ffn / layout->etp;
+    t->first_ffn = layer->comms->group_rank[MF_GROUP_ETP] * t->ffn;
+    layer->gradients = *t;
+    layer->expert_values = t->experts * t->ffn * layer->shape.hidden;
+    layer->experts.local = t->experts;
+    layer->experts.hidden = layer->shape.hidden;
+    layer->experts.ffn = t->ffn;
+}
+
+int mfr_layer_create(const struct mfr_shape *shape,
+    const struct mf_layout *layout, const struct mfr_comms *comms,
+    enum mfk_gemm experts_kernel, enum mfr_fault fault, mfr_layer **layer,
+    struct mf_error *err)
+{
+    const MPI_Comm group = comms->comm[MF_GROUP_ETP_EP];
+    mfr_layer *new;
+    int rc;
+
+    *layer = NULL;
+    if (mfr_layer_check(shape, layout, err))
+        return -1;
+    new = calloc(1, sizeof *new);
+    rc = new ? 0 : mf_error_set(err, MF_FAILED, "out of memory");
+    if (new) {
+        new->shape = *shape;
+        new->comms = comms;
+        new->fault = fault;
+        new->dispatch.row = MPI_DATATYPE_NULL;
+        new->experts.kernel = experts_kernel;
+        layer_place(new, layout);
+        rc = layer_alloc(new, err);
+    }
+    if (mfr_agree(group, rc, err) ||
+        mfr_dispatch_init(&new->dispatch, shape, comms, &new->shard,
+            layout->tp * layout->cp, err)) {
+        mfr_layer_free(new);
+        return -1;
+    }
+    *layer = new;
+    return 0;
+}
+
+void mfr_layer_free(mfr_layer *layer)
+{
+    if (!layer)
+        return;
+    tensors_free(&layer->weights);
+    tensors_free(&layer->gradients);
+    mfr_router_free(&layer->router);
+    mfr_dispatch_free(&layer->dispatch);
+    mfr_experts_free(&layer->experts);
+    free(layer->send);
+    free(layer->returned);
+    free(layer->sum_scratch);
+    free(layer);
+}
+
+void mfr_layer_seed(mfr_layer *layer, uint64_t seed)
+{
+    const struct mfr_shape *shape = &layer->shape;
+    const struct mfr_tensors *w = &layer->weights;
+    const int64_t stage = layer->comms->coords.pp, h = shape->hidden;
+
+    for (int64_t e = 0; e < shape->experts; e++)
+        mfr_data_row(
+            shape, seed, MFR_ROUTER, stage, 0, e, 0, h, w->router + e * h);
+    for (int64_t l = 0; l < w->experts; l++) {
+        const int64_t e = w->first_expert + l, at = l * w->ffn * h;
+
+        for (int64_t f = 0; f < w->ffn; f++) {
+            mfr_data_row(shape, seed, MFR_GATE, stage, e, w->first_ffn + f, 0,
+                h, w->gate + at + f * h);
+            mfr_data_row(shape, seed, MFR_UP, stage, e, w->first_ffn + f, 0, h,
+                w->up + at + f * h);
+        }
+        for (int64_t r = 0; r < h; r++)
+            mfr_data_row(shape, seed, MFR_DOWN, stage, e, r, w->first_ffn,
+                w->ffn, w->down + at + r * w->ffn);
+    }
+}
+
+static void seed_tokens(
+    const mfr_layer *layer, uint64_t seed, enum mfr_tensor tensor, float *out)
+{
+    const int64_t h = layer->shape.hidden;
+    const int64_t first = layer->shard.first * layer->shape.batch;
+
+    for (int64_t t = 0; t < layer->shard.tokens; t++)
+        mfr_data_row(&layer->shape, seed, tensor, layer->comms->coords.pp,
+            layer->shard.micro_batch, first + t, 0, h, out + t * h);
+}
+
+void mfr_layer_seed_input(const mfr_layer *layer, uint64_t seed, float *x)
+{
+    seed_tokens(layer, seed, MFR_INPUT, x);
+}
+
+void mfr_layer_seed_output_grad(
+    const mfr_layer *layer, uint64_t seed, float *dy)
+{
+    seed_tokens(layer, seed, MFR_OUTPUT_GRAD, dy);
+}
+
+const struct mfr_shard *mfr_layer_shard(const mfr_layer *layer)
+{
+    return &layer->shard;
+}
+
+struct mfr_tensors mfr_layer_weights(mfr_layer *layer)
+{
+    return layer->weights;
+}
+
+struct mfr_tensors mfr_layer_gradients(mfr_layer *layer)
+{
+    return layer->gradients;
+}
+
+struct mfr_routes mfr_layer_routes(const mfr_layer *layer)
+{
+    return (struct mfr_routes){layer->shard.tokens, layer->router.ids,
+        layer->router.weights, layer->router.counts};
+}
+
+struct mfr_received mfr_layer_received(const mfr_layer *layer)
+{
+    return (struct mfr_received){layer->dispatch.splits.rows,
+        layer->dispatch.splits.first, layer->experts.x};
+}
+
+const struct mfr_times *mfr_layer_times(const mfr_layer *layer)
+{
+    return &layer->times;
+}
+
+void mfr_layer_zero_gradients(mfr_layer *layer)
+{
+    const struct mfr_tensors *g = &layer->gradients;
+    const size_t bytes = (size_t)layer->expert_values * sizeof(float);
+    const size_t router =
+        (size_t)(layer->shape.experts * layer->shape.hidden) * sizeof(float);
+
+    memset(g->router, 0, router);
+    memset(g->gate, 0, bytes);
+    memset(g->up, 0, bytes);
+    memset(g->down, 0, bytes);
+}

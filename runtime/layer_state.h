@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What is inside a layer; for the files of the layer only.
+ */
+#ifndef MFR_LAYER_STATE_H
+#define MFR_LAYER_STATE_H
+
+#include "runtime/dispatch.h"
+#include "runtime/experts.h"
+#include "runtime/layer.h"
+#include "runtime/route.h"
+
+struct mfr_layer {
+    struct mfr_shape shape;
+    const struct mfr_comms *comms;
+    enum mfr_fault fault;
+    struct mfr_shard shard;
+    int64_t expert_values; /* in each of gate, up and down */
+    struct mfr_tensors weights, gradients;
+    struct mfr_router router;
+    struct mfr_dispatch dispatch;
+    struct mfr_experts experts;
+    float *send;     /* [tokens*topk][hidden] rows that go to the experts */
+    float *returned; /* [tokens*topk][hidden] what they sent back, kept */
+    const float *x;  /* of the last forward pass */
+    float *sum_scratch;
+    struct mfr_times times;
+};
+
+#endif
