@@ -33,6 +33,14 @@ libmoefold_planner_a_SOURCES += \
     planner/model_read_keys.c planner/model_read_shape.c \
     planner/model_read_dialect.h
 
+libmoefold_planner_a_SOURCES += \
+    planner/cluster_join.c planner/cluster_local.c \
+    planner/cluster_machine.c planner/cluster_measure.c \
+    planner/cluster_preset.c planner/cluster_read.c \
+    planner/cluster_slurm.c planner/cluster_slurm_ask.c \
+    planner/cluster_topology.c \
+    planner/cluster_machine.h planner/cluster_parts.h
+
 bin_PROGRAMS += moefold
 moefold_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 moefold_SOURCES = planner/cli/main.c \

@@ -309,6 +309,7 @@ void mf_cluster_free(struct mf_cluster *cluster)
         free(cluster->node[i].name);
         free(cluster->node[i].switch_name);
         free(cluster->node[i].block);
+        free(cluster->node[i].partitions);
     }
     free(cluster->node);
     free(cluster->source);

@@ -42,6 +42,7 @@ struct mf_node {
     char *name;
     enum mf_node_state state;
     char *switch_name, *block; /* NULL: not known */
+    char *partitions;          /* names joined by commas; NULL: not known */
     int64_t gpus;
 };
 

@@ -74,10 +74,11 @@ static json_t *nodes_json(const struct mf_cluster *cluster)
 
     for (size_t i = 0; list && i < cluster->nodes; i++) {
         const struct mf_node *node = &cluster->node[i];
-        json_t *item = json_pack("{s:o, s:s, s:o, s:o, s:I}", "name",
+        json_t *item = json_pack("{s:o, s:s, s:o, s:o, s:o, s:I}", "name",
             text_json(node->name), "state", state_name[node->state], "switch",
             text_json(node->switch_name), "block", text_json(node->block),
-            "gpus", (json_int_t)node->gpus);
+            "partitions", text_json(node->partitions), "gpus",
+            (json_int_t)node->gpus);
 
         if (json_array_append_new(list, item) < 0) {
             json_decref(list);
@@ -267,7 +268,7 @@ static int read_tiers(
 static int read_label(const json_t *json, const char *where, const char *key,
     char **label, struct mf_error *err)
 {
-    char text[256];
+    char text[1024];
 
     if (read_text(json, where, key, false, text, sizeof text, err) < 0)
         return -1;
@@ -293,7 +294,8 @@ static int read_node(const json_t *json, const char *where,
         return -1;
     node = &cluster->node[cluster->nodes - 1];
     node->state = (enum mf_node_state)state;
-    if (read_label(json, where, "switch", &node->switch_name, err) < 0)
+    if (read_label(json, where, "switch", &node->switch_name, err) < 0 ||
+        read_label(json, where, "partitions", &node->partitions, err) < 0)
         return -1;
     return read_label(json, where, "block", &node->block, err);
 }
