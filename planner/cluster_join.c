@@ -124,8 +124,10 @@ static int join_nodes(struct mf_cluster *cluster,
 int mf_cluster_join(struct mf_cluster *cluster, const struct mf_cluster *other,
     const char *name, struct mf_error *err)
 {
+    bool sizeless = mf_preset_is(name) && !strchr(name, ':');
+
     if (join_gpu(cluster, other, name, err) < 0 ||
-        join_nodes(cluster, other, name, err) < 0)
+        (!sizeless && join_nodes(cluster, other, name, err) < 0))
         return -1;
     for (int t = 0; t < cluster->tiers; t++)
         if (join_tier(cluster, t, other, name, err) < 0)

@@ -47,10 +47,12 @@ moefold_SOURCES = planner/cli/main.c \
     planner/cli/cli.c planner/cli/cli.h \
     planner/cli/help.c planner/cli/help.h \
     planner/cli/inputs.c planner/cli/inputs_settings.c \
+    planner/cli/inputs_sources.c \
     planner/cli/inputs.h \
     planner/cli/commands.h \
     planner/cli/cmd_groups.c
 moefold_SOURCES += planner/cli/cmd_model.c
+moefold_SOURCES += planner/cli/cmd_cluster.c
 moefold_LDADD = libmoefold-launcher.a libmoefold-planner.a \
     libmoefold-layout.a libmoefold-db.a \
     $(HWLOC_LIBS) $(SLURM_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS)

@@ -9,6 +9,7 @@ int main(int argc, char **argv)
 {
     static const struct mf_command *const commands[] = {
         &mf_command_model,
+        &mf_command_cluster,
         &mf_command_groups,
         NULL,
     };
