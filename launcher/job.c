@@ -16,7 +16,7 @@
 #include "db/db.h"
 #include "launcher/places.h"
 #include "launcher/quote.h"
-#include "launcher/start.h"
+#include "launcher/runner.h"
 #include "planner/layout/number.h"
 
 #define MINUTES_MAX ((int64_t)366 * 24 * 60)
@@ -250,9 +250,10 @@ int mfl_job_make(const struct mf_plan *plan, const struct mfl_wish *wish,
         goto out;
     job->plan_file = absolute(wish->plan_file, err);
     job->moefold = job->plan_file ? absolute("/proc/self/exe", err) : NULL;
-    job->runner = job->moefold ? mfl_start_runner(err) : NULL;
-    if (job->runner)
+    if (job->moefold) {
+        job->runner = mfl_runner_find();
         return 0;
+    }
 out:
     mfl_job_free(job);
     return -1;

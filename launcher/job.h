@@ -31,10 +31,11 @@ struct mfl_job {
     int64_t time_minutes;  /* or MFL_TIME_UNLIMITED */
     double predicted_s;    /* of the picks' iterations, NAN: not known */
     int64_t iterations;
-    bool whole_nodes;    /* the ranks take every device of their nodes */
-    bool needs_hostfile; /* block order is not the plan's order */
-    char *plan_file, *moefold, *runner; /* absolute */
-    char *db;                           /* absolute, NULL: moefold-run's own */
+    bool whole_nodes;          /* the ranks take every device of their nodes */
+    bool needs_hostfile;       /* block order is not the plan's order */
+    char *plan_file, *moefold; /* absolute */
+    char *runner;              /* moefold-run, NULL: not on this machine */
+    char *db;                  /* absolute, NULL: moefold-run's own */
 };
 
 /* Fill JOB from PLAN and WISH, both of which outlive it. Values that could not

@@ -16,4 +16,5 @@ libmoefold_launcher_a_SOURCES += \
     launcher/picks.c launcher/picks.h \
     launcher/job.c launcher/job.h \
     launcher/script.c launcher/script.h \
-    launcher/start.c launcher/start.h
+    launcher/start.c launcher/start.h \
+    launcher/submit.c launcher/submit.h

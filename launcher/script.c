@@ -111,7 +111,8 @@ static void variables(FILE *out, const struct mfl_job *job)
     assign(out, "plan", job->plan_file);
     if (job->needs_hostfile)
         assign(out, "moefold", job->moefold);
-    assign(out, "runner", job->runner);
+    /* A login node without MPI has none; the job finds its own. */
+    assign(out, "runner", job->runner ? job->runner : "moefold-run");
     if (job->db)
         assign(out, "db", job->db);
     fputs("\n# srun of Slurm 22.05 to 23.02 reads a task's cores only here.\n"

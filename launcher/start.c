@@ -6,6 +6,7 @@
 #include "launcher/start.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,22 +14,11 @@
 #include <unistd.h>
 
 #include "launcher/list.h"
+#include "launcher/map.h"
 #include "launcher/process.h"
 #include "launcher/runner.h"
 
 #define RUNNER "moefold-run"
-
-char *mfl_start_runner(struct mf_error *err)
-{
-    char *path = mfl_runner_find();
-
-    if (!path)
-        mf_error_set(err, MF_FAILED,
-            RUNNER
-            " is neither in $MOEFOLD_RUN, beside moefold, nor in " MF_BINDIR
-            "; build moefold with MPI");
-    return path;
-}
 
 bool mfl_in_allocation(void)
 {
@@ -90,7 +80,7 @@ static int mpirun_arguments(
 }
 
 static int srun_arguments(const struct mfl_start *start, struct mfl_list *argv,
-    struct mfl_list *env, struct mf_error *err)
+    const char *hostfile, struct mfl_list *env, struct mf_error *err)
 {
     char *program =
         mfl_process_find("srun", "install Slurm's client commands", err);
@@ -105,9 +95,9 @@ static int srun_arguments(const struct mfl_start *start, struct mfl_list *argv,
         mfl_list_addf(argv, err, "--ntasks=%lld", (long long)start->ranks) < 0)
         return -1;
     mfl_list_drop(env, "SLURM_HOSTFILE=");
-    if (!start->hostfile)
+    if (!hostfile)
         return mfl_list_add(argv, "--distribution=block", err);
-    if (mfl_list_set(env, "SLURM_HOSTFILE", start->hostfile, err) < 0)
+    if (mfl_list_set(env, "SLURM_HOSTFILE", hostfile, err) < 0)
         return -1;
     return mfl_list_add(argv, "--distribution=arbitrary", err);
 }
@@ -115,7 +105,17 @@ static int srun_arguments(const struct mfl_start *start, struct mfl_list *argv,
 static int runner_arguments(
     const struct mfl_start *start, struct mfl_list *argv, struct mf_error *err)
 {
-    if (mfl_list_add(argv, start->runner, err) < 0)
+    char *runner = mfl_runner_find();
+    int rc;
+
+    if (!runner)
+        return mf_error_set(err, MF_FAILED,
+            RUNNER
+            " is neither in $MOEFOLD_RUN, beside moefold, nor in " MF_BINDIR
+            "; build moefold with MPI");
+    rc = mfl_list_add(argv, runner, err);
+    free(runner);
+    if (rc < 0)
         return -1;
     for (char *const *arg = start->args; *arg; arg++)
         if (mfl_list_add(argv, *arg, err) < 0)
@@ -123,19 +123,89 @@ static int runner_arguments(
     return 0;
 }
 
+/* A host file in a folder of its own; both are removed by seats_drop. */
+struct seats {
+    char folder[PATH_MAX], file[PATH_MAX + 16];
+};
+
+static int seats_write(
+    const struct mf_plan *plan, struct seats *seats, struct mf_error *err)
+{
+    struct mfl_map map;
+    FILE *out;
+    int rc;
+
+    if (mfl_map_make(plan, NULL, &map, err) < 0)
+        return -1;
+    snprintf(seats->file, sizeof seats->file, "%s/hostfile", seats->folder);
+    out = fopen(seats->file, "wxe");
+    if (out)
+        mfl_map_print_hostfile(&map, out);
+    rc = !out || fflush(out) != 0 || ferror(out) ? -1 : 0;
+    if (out && fclose(out) != 0)
+        rc = -1;
+    if (rc < 0)
+        mf_error_set(err, MF_FAILED, "%s: cannot write it: %s", seats->file,
+            strerror(errno));
+    mfl_map_free(&map);
+    return rc;
+}
+
+static int seats_take(
+    const struct mf_plan *plan, struct seats *seats, struct mf_error *err)
+{
+    const char *temp = getenv("TMPDIR");
+    int n = snprintf(seats->folder, sizeof seats->folder, "%s/moefold.XXXXXX",
+        temp && *temp ? temp : "/tmp");
+
+    if (n < 0 || (size_t)n >= sizeof seats->folder || !mkdtemp(seats->folder)) {
+        seats->folder[0] = 0;
+        return mf_error_set(err, MF_FAILED,
+            "cannot make a folder for the host file in TMPDIR or /tmp: %s",
+            strerror(errno));
+    }
+    return seats_write(plan, seats, err);
+}
+
+static void seats_drop(struct seats *seats)
+{
+    if (seats->file[0])
+        unlink(seats->file);
+    if (seats->folder[0])
+        rmdir(seats->folder);
+}
+
+/* The whole command line, and what must change in ENV for it. */
+static int compose(const struct mfl_start *start, struct seats *seats,
+    struct mfl_list *argv, struct mfl_list *env, struct mf_error *err)
+{
+    bool here = start->here || !mfl_in_allocation();
+
+    if (mfl_list_environment(env, err) < 0 ||
+        mfl_list_default(env, "OPENBLAS_NUM_THREADS", "1", err) < 0)
+        return -1;
+    if (here) {
+        if (mpirun_environment(start, env, err) < 0 ||
+            mpirun_arguments(start, argv, err) < 0)
+            return -1;
+    } else {
+        if (start->plan && seats_take(start->plan, seats, err) < 0)
+            return -1;
+        if (srun_arguments(
+                start, argv, start->plan ? seats->file : NULL, env, err) < 0)
+            return -1;
+    }
+    return runner_arguments(start, argv, err);
+}
+
 int mfl_start_run(
     const struct mfl_start *start, char **output, struct mf_error *err)
 {
     struct mfl_list argv = {0}, env = {0};
-    bool here = start->here || !mfl_in_allocation();
+    struct seats seats = {0};
     int status, rc = -1;
 
-    if (mfl_list_environment(&env, err) < 0 ||
-        mfl_list_default(&env, "OPENBLAS_NUM_THREADS", "1", err) < 0 ||
-        (here ? mpirun_environment(start, &env, err) : 0) < 0 ||
-        (here ? mpirun_arguments(start, &argv, err)
-              : srun_arguments(start, &argv, &env, err)) < 0 ||
-        runner_arguments(start, &argv, err) < 0 ||
+    if (compose(start, &seats, &argv, &env, err) < 0 ||
         mfl_process_run(argv.item, env.item, output, &status, err) < 0)
         goto out;
     rc = status;
@@ -149,6 +219,7 @@ int mfl_start_run(
         }
     }
 out:
+    seats_drop(&seats);
     mfl_list_free(&argv);
     mfl_list_free(&env);
     return rc;

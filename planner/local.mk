@@ -53,6 +53,8 @@ moefold_SOURCES = planner/cli/main.c \
     planner/cli/cmd_groups.c
 moefold_SOURCES += planner/cli/cmd_model.c
 moefold_SOURCES += planner/cli/cmd_cluster.c
+moefold_SOURCES += planner/cli/cmd_launch.c planner/cli/cmd_map.c \
+    planner/cli/cmd_run.c
 moefold_LDADD = libmoefold-launcher.a libmoefold-planner.a \
     libmoefold-layout.a libmoefold-db.a \
     $(HWLOC_LIBS) $(SLURM_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS)

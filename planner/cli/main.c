@@ -11,6 +11,10 @@ int main(int argc, char **argv)
         &mf_command_model,
         &mf_command_cluster,
         &mf_command_groups,
+        &mf_command_launch,
+        &mf_command_map,
+        &mf_command_run,
+        &mf_command_verify,
         NULL,
     };
 

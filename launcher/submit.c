@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Hands a job to Slurm through libslurm, in a child process.
+ *
+ * libslurm may print and exit on its own; in the child neither harms. The
+ * child answers with one JSON document, {job_id, words} or {error}.
+ */
+#include "config.h"
+
+#include "launcher/submit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef HAVE_SLURM
+
+#include <errno.h>
+#include <limits.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "launcher/list.h"
+#include "planner/child.h"
+
+/* What a generic resource is called in a request changed with 23.11. */
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+#define GPU_REQUEST "gres/gpu:%lld"
+#else
+#define GPU_REQUEST "gres:gpu:%lld"
+#endif
+
+struct request {
+    const struct mfl_job *job;
+    const char *script;
+};
+
+/* Texts that a description points at while it is sent. */
+struct texts {
+    struct mfl_list env;
+    char folder[PATH_MAX], gpus[48];
+};
+
+static int texts_fill(
+    const struct mfl_job *job, struct texts *texts, struct mf_error *err)
+{
+    const char *conf = getenv("SLURM_CONF");
+
+    if (!getcwd(texts->folder, sizeof texts->folder))
+        return mf_error_set(
+            err, MF_FAILED, "the current folder: %s", strerror(errno));
+    snprintf(texts->gpus, sizeof texts->gpus, GPU_REQUEST,
+        (long long)job->gpus_per_node);
+    if (mfl_list_environment(&texts->env, err) < 0)
+        return -1;
+    mfl_list_drop(&texts->env, "SLURM_");
+    mfl_list_drop(&texts->env, "SLURMD_");
+    mfl_list_drop(&texts->env, "SRUN_");
+    mfl_list_drop(&texts->env, "PMIX_");
+    mfl_list_drop(&texts->env, "PMI_");
+    return conf ? mfl_list_set(&texts->env, "SLURM_CONF", conf, err) : 0;
+}
+
+/* libslurm takes plain char pointers and does not write through them. */
+static void describe(
+    const struct request *request, struct texts *texts, job_desc_msg_t *desc)
+{
+    const struct mfl_job *job = request->job;
+
+    slurm_init_job_desc_msg(desc);
+    desc->name = (char *)job->name;
+    desc->partition = (char *)job->partition;
+    desc->account = (char *)job->account;
+    desc->qos = (char *)job->qos;
+    desc->min_nodes = desc->max_nodes = (uint32_t)job->nodes;
+    desc->num_tasks = (uint32_t)job->ranks;
+    desc->ntasks_per_node = (uint16_t)job->ranks_per_node;
+    desc->min_cpus = (uint32_t)job->ranks;
+    if (job->cpus_per_task) {
+        desc->cpus_per_task = (uint16_t)job->cpus_per_task;
+        desc->min_cpus *= (uint32_t)job->cpus_per_task;
+    }
+    if (job->gpus_per_node)
+        desc->tres_per_node = texts->gpus;
+    if (job->whole_nodes)
+        desc->shared = JOB_SHARED_NONE;
+    desc->time_limit = job->time_minutes == MFL_TIME_UNLIMITED
+                           ? INFINITE
+                           : (uint32_t)job->time_minutes;
+    desc->std_out = (char *)job->log;
+    desc->std_in = "/dev/null";
+    desc->work_dir = texts->folder;
+    desc->script = (char *)request->script;
+    desc->submit_line = (char *)job->command_line;
+    desc->environment = texts->env.item;
+    desc->env_size = (uint32_t)texts->env.count;
+    desc->user_id = (uint32_t)getuid();
+    desc->group_id = (uint32_t)getgid();
+}
+
+/* One document to FD; reference taken over. */
+static int answer(int fd, json_t *document)
+{
+    char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+    int rc = text ? mf_child_write(fd, text, strlen(text)) : -1;
+
+    free(text);
+    json_decref(document);
+    return rc < 0 ? 1 : 0;
+}
+
+static int submit_in_child(int fd, void *arg)
+{
+    submit_response_msg_t *response = NULL;
+    struct texts texts = {0};
+    struct mf_error err = {0};
+    job_desc_msg_t desc;
+
+    slurm_init(NULL);
+    if (texts_fill(((struct request *)arg)->job, &texts, &err) < 0)
+        return answer(fd, json_pack("{s:s}", "error", err.text));
+    describe(arg, &texts, &desc);
+    if (slurm_submit_batch_job(&desc, &response) != SLURM_SUCCESS)
+        return answer(fd, json_pack("{s:s}", "error", slurm_strerror(errno)));
+    return answer(
+        fd, json_pack("{s:I, s:s?}", "job_id", (json_int_t)response->job_id,
+                "words", response->job_submit_user_msg));
+}
+
+static int read_answer(const struct mf_child *child,
+    struct mfl_submission *submission, struct mf_error *err)
+{
+    json_t *root = NULL, *id;
+    const char *words, *error;
+    char why[512];
+    int rc = -1;
+
+    if (child->end == MF_CHILD_EXITED && child->status == 0 && child->output)
+        root = json_loads(child->output, 0, NULL);
+    id = json_object_get(root, "job_id");
+    error = json_string_value(json_object_get(root, "error"));
+    words = json_string_value(json_object_get(root, "words"));
+    mf_child_explain(child, why, sizeof why);
+    if (error) {
+        mf_error_set(err, MF_FAILED, "Slurm refused the job: %s", error);
+    } else if (!json_is_integer(id)) {
+        mf_error_set(err, MF_FAILED, "Slurm did not take the job: %s", why);
+    } else if (words && !(submission->words = strdup(words))) {
+        mf_error_set(err, MF_FAILED, "out of memory");
+    } else {
+        submission->job_id = json_integer_value(id);
+        rc = 0;
+    }
+    json_decref(root);
+    return rc;
+}
+
+int mfl_submit(const struct mfl_job *job, const char *script, double timeout_s,
+    struct mfl_submission *submission, struct mf_error *err)
+{
+    struct request request = {.job = job, .script = script};
+    struct mf_child_limits limits = {
+        .seconds = timeout_s, .output_bytes = 65536};
+    struct mf_child child;
+    int rc;
+
+    *submission = (struct mfl_submission){0};
+    if (job->ranks_per_node > UINT16_MAX - 2 ||
+        job->cpus_per_task > UINT16_MAX - 2 || job->nodes > INT32_MAX)
+        return mf_error_set(
+            err, MF_INVALID, "more ranks on a node than Slurm can count");
+    if (mf_child_call(submit_in_child, &request, &limits, &child, err) < 0)
+        return -1;
+    rc = read_answer(&child, submission, err);
+    mf_child_free(&child);
+    return rc;
+}
+
+#else
+
+int mfl_submit(const struct mfl_job *job, const char *script, double timeout_s,
+    struct mfl_submission *submission, struct mf_error *err)
+{
+    (void)job;
+    (void)script;
+    (void)timeout_s;
+    *submission = (struct mfl_submission){0};
+    return mf_error_set(err, MF_FAILED,
+        "moefold was built without libslurm; write the script with --output "
+        "and give it to sbatch");
+}
+
+#endif
+
+void mfl_submission_free(struct mfl_submission *submission)
+{
+    if (!submission)
+        return;
+    free(submission->words);
+    *submission = (struct mfl_submission){0};
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * moefold run and moefold verify: moefold-run on the ranks of a plan.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/list.h"
+#include "launcher/start.h"
+#include "planner/cli/commands.h"
+#include "planner/layout/plan.h"
+
+/* Options that moefold-run takes under the same name. */
+static const struct mf_option shared_options[] = {
+    {"pick", "K", "the plan's Kth layout (1)"},
+    {"seed", "N", "of the random weights and tokens"},
+    {"experts", "NAME", "the experts' product: blas or exact"},
+    {NULL, NULL, NULL},
+};
+
+static const struct mf_option run_options[] = {
+    {"iterations", "N", "timed ones"},
+    {"warmup", "N", "iterations before the timed ones"},
+    {"db", "FILE", "the history ($MOEFOLD_DB, else the XDG data folder)"},
+    {"run-dir", "DIR", "where the run leaves its files"},
+    {NULL, NULL, NULL},
+};
+
+static const struct mf_option verify_options[] = {
+    {"all", NULL, "instead of PLAN: every layout of one world"},
+    {"world", "N", "with --all: how many ranks"},
+    {NULL, NULL, NULL},
+};
+
+/* Hand on what was given of TABLE. */
+static int pass_options(const struct mf_cli *cli, const struct mf_option *table,
+    struct mfl_list *args, struct mf_error *err)
+{
+    for (; table->name; table++) {
+        const char *value = mf_cli_value(cli, table->name);
+
+        if (value && (mfl_list_addf(args, err, "--%s", table->name) < 0 ||
+                         mfl_list_add(args, value, err) < 0))
+            return -1;
+    }
+    return 0;
+}
+
+/* moefold-run with ARGS on RANKS ranks; its status. */
+static int start(struct mfl_list *args, int64_t ranks,
+    const struct mf_plan *plan, struct mf_error *err)
+{
+    struct mfl_start run = {.ranks = ranks, .plan = plan, .args = args->item};
+
+    return mfl_start_run(&run, NULL, err);
+}
+
+/* VERIFY: NULL, or the flag in front of the plan. */
+static int run_plan(const struct mf_cli *cli, const char *verify,
+    const struct mf_option *more, struct mf_error *err)
+{
+    const char *file = mf_cli_operand(cli, 0);
+    struct mfl_list args = {0};
+    struct mf_plan plan;
+    int64_t pick = 1;
+    int rc = -1;
+
+    if (mf_plan_read(file, &plan, err) < 0)
+        return -1;
+    /* Checked here, so that a slip costs no start of all ranks. */
+    if (mf_cli_integer(cli, "pick", 1, (int64_t)plan.entries, &pick, err) < 0)
+        goto out;
+    if ((verify && mfl_list_add(&args, verify, err) < 0) ||
+        mfl_list_add(&args, file, err) < 0 ||
+        pass_options(cli, shared_options, &args, err) < 0 ||
+        pass_options(cli, more, &args, err) < 0 ||
+        (mf_cli_json(cli) && mfl_list_add(&args, "--json", err) < 0))
+        goto out;
+    rc = start(&args, plan.world, &plan, err);
+out:
+    mfl_list_free(&args);
+    mf_plan_free(&plan);
+    return rc;
+}
+
+static int run_run(struct mf_cli *cli, struct mf_error *err)
+{
+    return run_plan(cli, NULL, run_options, err);
+}
+
+static int verify_all(const struct mf_cli *cli, struct mf_error *err)
+{
+    struct mfl_list args = {0};
+    int64_t world = 0;
+    int rc = -1;
+
+    if (mf_cli_operands(cli) > 0 || mf_cli_has(cli, "pick"))
+        return mf_error_set(err, MF_INVALID,
+            "--all walks all layouts of a world; give no PLAN and no --pick");
+    if (mf_cli_integer(cli, "world", 1, MF_WORLD_MAX, &world, err) < 0)
+        return -1;
+    if (world == 0)
+        return mf_error_set(
+            err, MF_INVALID, "--all needs --world N, the number of ranks");
+    if (mfl_list_add(&args, "--verify-all", err) == 0 &&
+        pass_options(cli, shared_options, &args, err) == 0 &&
+        (!mf_cli_json(cli) || mfl_list_add(&args, "--json", err) == 0))
+        rc = start(&args, world, NULL, err);
+    mfl_list_free(&args);
+    return rc;
+}
+
+static int verify_run(struct mf_cli *cli, struct mf_error *err)
+{
+    static const struct mf_option none[] = {{NULL, NULL, NULL}};
+
+    if (mf_cli_has(cli, "all"))
+        return verify_all(cli, err);
+    if (mf_cli_has(cli, "world"))
+        return mf_error_set(err, MF_INVALID,
+            "--world goes with --all; a plan has its own world");
+    if (mf_cli_operands(cli) == 0)
+        return mf_error_set(
+            err, MF_INVALID, "give a PLAN, or --all and --world N");
+    return run_plan(cli, "--verify", none, err);
+}
+
+static const struct mf_option *const run_tables[] = {
+    shared_options, run_options, NULL};
+
+static const struct mf_option *const verify_tables[] = {
+    shared_options, verify_options, NULL};
+
+const struct mf_command mf_command_run = {
+    .name = "run",
+    .operands = "PLAN",
+    .summary = "Run a plan's MoE layer on its ranks, time it, remember it",
+    .tables = run_tables,
+    .least = 1,
+    .most = 1,
+    .run = run_run,
+};
+
+const struct mf_command mf_command_verify = {
+    .name = "verify",
+    .operands = "[PLAN]",
+    .summary = "Hold a layout's results against independent references",
+    .tables = verify_tables,
+    .least = 0,
+    .most = 1,
+    .run = verify_run,
+};
