@@ -40,7 +40,8 @@ export HOME=$T XDG_DATA_HOME=$T/data XDG_CONFIG_HOME=$T/config
 export XDG_CACHE_HOME=$T/cache
 OUT=$T/.out
 ERR=$T/.err
-: >"$OUT" >"$ERR"
+: >"$OUT"
+: >"$ERR"
 rc=0
 test_count=0
 failures=0
