@@ -81,7 +81,7 @@ static int check_version(const mfdb *db, int64_t application, int64_t version,
 {
     if (application != MFDB_APPLICATION_ID)
         return mfdb_error(err,
-            "%s: is a database of something else; name another file", db->path);
+            "%s: is not a history of moefold; name another file", db->path);
     if (version > MFDB_SCHEMA)
         return mfdb_error(err,
             "%s: has schema %lld, and this moefold knows up to %d; "

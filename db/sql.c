@@ -12,8 +12,11 @@ int mfdb_sql_fail(const mfdb *db, char *err)
     case SQLITE_LOCKED:
         return mfdb_error(err, "%s: another process has held its lock for %d s",
             db->path, MFDB_WAIT_MS / 1000);
-    case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
+        return mfdb_error(err,
+            "%s: is not a history of moefold, or damaged; name another file",
+            db->path);
+    case SQLITE_CORRUPT:
         return mfdb_error(
             err, "%s: is damaged (%s)", db->path, sqlite3_errmsg(db->sql));
     case SQLITE_READONLY:
