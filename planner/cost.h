@@ -6,30 +6,42 @@
 
 #include "planner/layout/plan.h"
 
+/* Physical figures first, then what past runs correct. */
 enum mf_coefficient {
-    MF_COEF_GEMM,          /* dense product, fraction of peak */
-    MF_COEF_GROUPED,       /* expert product against dense */
-    MF_COEF_ATTENTION,     /* core attention, fraction of peak */
-    MF_COEF_HBM,           /* memory passes, fraction of peak */
-    MF_COEF_TIER0,         /* innermost network tier, fraction of its rate */
-    MF_COEF_TIER1,         /* all outer tiers */
-    MF_COEF_LAUNCH_S,      /* seconds a kernel */
-    MF_COEF_LATENCY,       /* times the tier's latency */
-    MF_COEF_SCALE,         /* first of the factors by phase, see below */
-    MF_COEFS = MF_COEF_SCALE + 2 * MF_PHASES * MF_DIRECTIONS
+    MF_COEF_GEMM,      /* dense product, fraction of peak */
+    MF_COEF_GROUPED,   /* expert product against dense */
+    MF_COEF_NARROW,    /* expert width at which its efficiency halves */
+    MF_COEF_LOW_BITS,  /* products in 8 bits against bf16 */
+    MF_COEF_ATTENTION, /* core attention, fraction of peak */
+    MF_COEF_HBM,       /* memory passes, fraction of peak */
+    MF_COEF_PASSES,    /* hidden-wide passes of a sublayer, forward */
+    MF_COEF_TIER0,     /* innermost network tier, fraction of its rate */
+    MF_COEF_TIER1,     /* all outer tiers */
+    MF_COEF_RAMP_S,    /* how slowly an exchange reaches its rate, seconds */
+    MF_COEF_KERNEL_S,  /* seconds to start a kernel */
+    MF_COEF_FLOOR_S,   /* least seconds of an MoE layer in a step, both ways */
+    MF_COEF_LATENCY,   /* times the tier's latency */
+    MF_COEF_COMPUTE,   /* factor of products (1 before any fit) */
+    MF_COEF_MEMORY,    /* factor of route, permute and unpermute */
+    MF_COEF_EXCHANGE,  /* factor of exchanges inside the layer */
+    MF_COEF_REDUCE,    /* factor of gradient reductions */
+    MF_COEF_MESSAGE_S, /* seconds more for each peer of an exchange (0) */
+    MF_COEF_LAYER_S,   /* seconds more for each layer and direction (0) */
+    MF_COEFS
 };
 
-/* Beside the physical figures, each phase and direction has a factor and an
- * offset in seconds (1 and 0 before any fit): measured = factor*model + offset.
- */
 struct mf_coefficients {
     char name[64]; /* "prior" before any fit */
     double value[MF_COEFS];
 };
 
+/* The prior of a Hopper GPU. */
 void mf_coefficients_init(struct mf_coefficients *set);
-/* A stable text for each value, such as "gemm" or "dispatch.forward.factor". */
-void mf_coefficient_name(int index, char *text, size_t size);
+/* The prior of the devices of CLUSTER: Hopper, Blackwell or CPU ranks. */
+void mf_coefficients_prior(
+    const struct mf_cluster *cluster, struct mf_coefficients *set);
+/* A stable text for each value, such as "gemm"; NULL out of range. */
+const char *mf_coefficient_name(int index);
 int mf_coefficient_find(const char *name); /* -1: none of that name */
 
 /* Check that LAYOUT suits MODEL and SETTINGS (experts by ep, heads by tp,
@@ -46,5 +58,24 @@ int mf_cost_predict(const struct mf_model *model,
     const struct mf_cluster *cluster, enum mf_scope scope,
     const struct mf_coefficients *set, struct mf_plan_entry *entry,
     struct mf_error *err);
+
+/* The same for many layouts of one world: what does not depend on the layout
+ * is worked out once, where groups lie is remembered. MODEL, CLUSTER and SET
+ * must outlive it. Not for use by several threads at once.
+ */
+typedef struct mf_pricer mf_pricer;
+
+mf_pricer *mf_pricer_create(const struct mf_model *model,
+    const struct mf_cluster *cluster, int64_t world, enum mf_scope scope,
+    const struct mf_coefficients *set, struct mf_error *err);
+void mf_pricer_free(mf_pricer *pricer);
+/* As mf_cost_predict. *PRICED and *BOUNDED (may be NULL) grow by the settings
+ * that were priced, and by those left out since they could not be better.
+ */
+int mf_pricer_price(mf_pricer *pricer, struct mf_plan_entry *entry,
+    int64_t *priced, int64_t *bounded, struct mf_error *err);
+/* Add the notes that mf_cost_predict adds. */
+int mf_pricer_note(
+    const mf_pricer *pricer, struct mf_plan_entry *entry, struct mf_error *err);
 
 #endif

@@ -15,6 +15,7 @@ int main(int argc, char **argv)
         &mf_command_map,
         &mf_command_run,
         &mf_command_verify,
+        &mf_command_predict,
         NULL,
     };
 

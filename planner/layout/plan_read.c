@@ -14,11 +14,12 @@
 #define PLAN_ENTRIES_MAX 100000
 
 /* Parts and limits that the cost model names. */
-static const char *const part_names[] = {"attention", "dense mlp", "router",
-    "experts", "shared experts", "memory passes", "embedding", "logits", "mtp",
-    "tensor parallel", "context parallel", "dispatch", "permute",
-    "expert tensor parallel", "pipeline", "pipeline bubble", "expert gradients",
-    "dense gradients", "optimizer", "recompute", "memory", "launch", NULL};
+static const char *const part_names[] = {"attention", "context_parallel",
+    "tensor_parallel", "norm", "dense_mlp", "route", "permute", "dispatch",
+    "gather", "experts", "reduce", "combine", "unpermute", "shared",
+    "embedding", "logits", "recompute", "launch", "stage_send", "bubble",
+    "grad_reduce_expert", "grad_reduce_dense", "optimizer", "memory",
+    "memory_passes", "grad_reduce", NULL};
 
 const char *mf_part_name(const char *text)
 {

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Seconds of one layer and micro batch on its hottest rank, part by part.
+ *
+ * Formulas: FLOPs of Megatron-LM's num_floating_point_operations; tensor and
+ * sequence parallel traffic of Korthikanti et al. (arXiv 2205.05198); ring
+ * attention of Liu et al. (arXiv 2310.01889). Backward does two products for
+ * each one of forward, flash attention five for two.
+ */
+#include "planner/cost_parts.h"
+
+#include <math.h>
+
+#define FW MF_FORWARD
+#define BW MF_BACKWARD
+
+double mf_work_sum(const struct mf_work *work, enum mf_direction direction)
+{
+    double sum = 0;
+
+    for (int i = 0; i < MF_PART_IDS; i++)
+        sum += work->part[i][direction];
+    return sum;
+}
+
+void mf_work_add(struct mf_work *to, const struct mf_work *from, double times)
+{
+    for (int i = 0; i < MF_PART_IDS; i++)
+        for (int d = 0; d < MF_DIRECTIONS; d++)
+            to->part[i][d] += times * from->part[i][d];
+    to->hidden_s += times * from->hidden_s;
+}
+
+static void work_product(
+    struct mf_work *work, enum mf_part_id part, double forward)
+{
+    work->part[part][FW] += forward;
+    work->part[part][BW] += 2 * forward;
+}
+
+/* Sequence parallel collectives of a block: forward gathers its input and
+ * scatters its output; backward the same, and gathers the input once more
+ * under the product that needs it.
+ */
+static void work_tensor_parallel(const struct mf_case *c, struct mf_work *work)
+{
+    double bytes =
+        c->wide_tokens * (double)c->model->hidden * c->rates->element_bytes;
+    double once = mf_time_gather(
+        c->rates, c->place[MF_GROUP_TP], bytes, MF_COEF_EXCHANGE);
+
+    work->part[MF_PART_TP][FW] += 2 * once;
+    work->part[MF_PART_TP][BW] += 2 * once;
+    work->hidden_s += once;
+}
+
+/* Seconds of the attention block's dense products. */
+static double attention_products(const struct mf_case *c)
+{
+    const struct mf_model *m = c->model;
+    const struct mf_mla *a = &m->mla;
+    double t = (double)c->layout->tp, n = c->wide_tokens;
+    double h = (double)m->hidden, q = (double)m->heads / t, seconds = 0;
+    double kv, dims;
+
+    if (m->attention != MF_ATTENTION_MLA) {
+        /* Fewer KV heads than tensor ranks are held twice. */
+        kv = fmax((double)m->kv_heads / t, 1);
+        dims = (double)m->head_dim;
+        return mf_time_gemm(c->rates, n, (q + 2 * kv) * dims, h, c->low) +
+               mf_time_gemm(c->rates, n, h, q * dims, c->low);
+    }
+    dims = (double)(a->nope_dim + a->rope_dim);
+    if (a->q_rank > 0)
+        seconds =
+            mf_time_gemm(c->rates, n, (double)a->q_rank, h, c->low) +
+            mf_time_gemm(c->rates, n, q * dims, (double)a->q_rank, c->low);
+    else
+        seconds = mf_time_gemm(c->rates, n, q * dims, h, c->low);
+    seconds += mf_time_gemm(
+        c->rates, n, (double)(a->kv_rank + a->rope_dim), h, c->low);
+    seconds += mf_time_gemm(c->rates, n, q * (double)(a->nope_dim + a->v_dim),
+        (double)a->kv_rank, c->low);
+    return seconds + mf_time_gemm(c->rates, n, h, q * (double)a->v_dim, c->low);
+}
+
+/* Keys that a query sees on average, causal. */
+static double mean_keys(
+    const struct mf_model *m, enum mf_mixer mixer, double seq)
+{
+    double window = (double)m->sliding_window;
+
+    if (mixer != MF_MIXER_SLIDING || window <= 0 || window >= seq)
+        return seq / 2;
+    return window * (1 - (window - 1) / (2 * seq));
+}
+
+static double attention_core(const struct mf_case *c, enum mf_mixer mixer)
+{
+    const struct mf_model *m = c->model;
+    double q = (double)m->heads / (double)c->layout->tp;
+    double keys = mean_keys(m, mixer, (double)c->settings->seq);
+    double dims = 2 * (double)m->head_dim, flops;
+
+    if (m->attention == MF_ATTENTION_MLA)
+        dims = (double)(m->mla.nope_dim + m->mla.rope_dim + m->mla.v_dim);
+    flops = 2 * c->wide_tokens * keys * q * dims;
+    return c->rates->coef[MF_COEF_KERNEL_S] +
+           flops / (c->rates->peak_flops * c->rates->coef[MF_COEF_ATTENTION]);
+}
+
+/* Keys and values go round a ring of cp ranks, each hop under the attention of
+ * the one before; only what is longer than that shows.
+ */
+static void work_ring(
+    const struct mf_case *c, double core, struct mf_work *work)
+{
+    const struct mf_model *m = c->model;
+    double t = (double)c->layout->tp, cp = (double)c->layout->cp, hop, dims;
+
+    if (c->layout->cp < 2)
+        return;
+    dims = 2 * fmax((double)m->kv_heads / t, 1) * (double)m->head_dim;
+    if (m->attention == MF_ATTENTION_MLA)
+        dims = (double)m->heads / t *
+               (double)(m->mla.nope_dim + m->mla.rope_dim + m->mla.v_dim);
+    hop = mf_time_send(c->rates, c->place[MF_GROUP_CP],
+        c->wide_tokens * dims * c->rates->element_bytes);
+    for (int d = 0; d < MF_DIRECTIONS; d++) {
+        double each = d == FW ? hop : 2 * hop;
+        double under = (d == FW ? core : 2.5 * core) / cp;
+        double shown = each > under ? each - under : 0;
+
+        work->part[MF_PART_CP][d] += (cp - 1) * shown;
+        work->hidden_s += (cp - 1) * (each - shown);
+    }
+}
+
+static void work_norm(const struct mf_case *c, struct mf_work *work)
+{
+    double bytes = c->tokens * (double)c->model->hidden *
+                   c->rates->element_bytes * c->rates->coef[MF_COEF_PASSES];
+
+    work_product(work, MF_PART_NORM, mf_time_memory(c->rates, bytes));
+}
+
+static void work_attention(
+    const struct mf_case *c, enum mf_mixer mixer, struct mf_work *work)
+{
+    double products = attention_products(c), core = attention_core(c, mixer);
+
+    work_product(work, MF_PART_ATTENTION, products);
+    work->part[MF_PART_ATTENTION][FW] += core;
+    work->part[MF_PART_ATTENTION][BW] += 2.5 * core;
+    work_ring(c, core, work);
+    work_tensor_parallel(c, work);
+    work_norm(c, work);
+}
+
+/* A feed-forward block of WIDTH split over tensor ranks. */
+static void work_mlp(const struct mf_case *c, double width,
+    enum mf_part_id part, struct mf_work *work)
+{
+    double h = (double)c->model->hidden, f = width / (double)c->layout->tp;
+    double up = c->model->gated ? 2 : 1;
+    double seconds = mf_time_gemm(c->rates, c->wide_tokens, up * f, h, c->low) +
+                     mf_time_gemm(c->rates, c->wide_tokens, h, f, c->low) +
+                     mf_time_memory(c->rates, c->wide_tokens * (up + 1) * f *
+                                                  c->rates->element_bytes);
+
+    work_product(work, part, seconds);
+    work_tensor_parallel(c, work);
+}
+
+/* Gating on the local shard in fp32, then the choice over the experts, and the
+ * counts that the ranks tell each other.
+ */
+static void work_route(const struct mf_case *c, struct mf_work *work)
+{
+    double e = (double)c->model->experts;
+    double h = (double)c->model->hidden;
+    double seconds = mf_time_gemm(c->rates, c->tokens, e, h, false) +
+                     mf_time_memory(c->rates, 6 * 4 * c->tokens * e);
+
+    work_product(work, MF_PART_ROUTE, seconds);
+    work->part[MF_PART_ROUTE][FW] +=
+        mf_time_gather(c->rates, c->place[MF_GROUP_ETP_EP],
+            4 * e * (double)c->place[MF_GROUP_ETP_EP]->size, MF_COEF_EXCHANGE);
+}
+
+/* Rows are copied into the order of experts, and what arrives is sorted by
+ * local expert; backward sums the copies up again.
+ */
+static void work_permute(const struct mf_case *c, struct mf_work *work)
+{
+    double row = (double)c->model->hidden * c->rates->element_bytes;
+    double local = (double)c->model->experts / (double)c->layout->ep;
+    double sort =
+        local > 1 && c->layout->ep * c->layout->etp > 1 ? 2 * c->rows * row : 0;
+    double copy = 2 * c->sent_rows * row + sort;
+    double sum = (c->sent_rows + c->tokens) * row + sort;
+
+    work->part[MF_PART_PERMUTE][FW] += mf_time_memory(c->rates, copy);
+    work->part[MF_PART_PERMUTE][BW] += mf_time_memory(c->rates, sum);
+    work->part[MF_PART_UNPERMUTE][FW] += mf_time_memory(c->rates, sum);
+    work->part[MF_PART_UNPERMUTE][BW] += mf_time_memory(c->rates, copy);
+}
+
+static bool sends_once(enum mf_dispatcher dispatcher)
+{
+    return dispatcher == MF_DEDUP || dispatcher == MF_DEEPEP ||
+           dispatcher == MF_HYBRIDEP;
+}
+
+/* Bytes over each tier when a token goes once to each domain outside, and
+ * inside a domain once to each rank that wants it.
+ */
+static void exchange_once(const struct mf_case *c, const struct mf_place *place,
+    double row, double bytes[MF_TIERS_MAX])
+{
+    const struct mf_model *m = c->model;
+    double n = (double)place->size;
+    double ranks = mf_balance_distinct(m->experts, m->topk, c->layout->ep) * n /
+                   (double)c->layout->ep;
+
+    bytes[0] = c->tokens * row * ranks * (n - 1) / n * c->hot;
+    for (int t = 1; t <= place->outer; t++) {
+        int64_t domains = place->domains[t - 1];
+        double d = (double)domains, inner = (double)place->domains[t];
+        double hit = mf_balance_distinct(m->experts, m->topk, domains);
+
+        if (m->router.topk_groups > 0 && m->router.groups > 0)
+            hit = fmin(hit, (double)m->router.topk_groups);
+        bytes[t] = c->tokens * row * hit * (d - inner) / d * c->hot;
+    }
+}
+
+static double exchange_seconds(const struct mf_case *c)
+{
+    bool once = sends_once(c->settings->dispatcher);
+    bool both = c->settings->dispatcher == MF_DEEPEP ||
+                c->settings->dispatcher == MF_HYBRIDEP;
+    const struct mf_place *place =
+        c->place[both ? MF_GROUP_ETP_EP : MF_GROUP_EP];
+    double row = (double)c->model->hidden * c->rates->element_bytes;
+    double bytes[MF_TIERS_MAX] = {0};
+
+    if (once) {
+        exchange_once(c, place, row, bytes);
+    } else {
+        double peer = c->sent_rows * row / (double)place->size * c->hot;
+
+        for (int t = 0; t <= place->outer; t++)
+            bytes[t] = peer * place->away[t];
+    }
+    return mf_time_exchange(c->rates, place, bytes);
+}
+
+/* The all-gather dispatcher moves every token to every expert rank. */
+static void work_all_gather(const struct mf_case *c, struct mf_work *work)
+{
+    const struct mf_place *place = c->place[MF_GROUP_ETP_EP];
+    double bytes = c->tokens * (double)place->size * (double)c->model->hidden *
+                   c->rates->element_bytes;
+    double seconds = mf_time_gather(c->rates, place, bytes, MF_COEF_EXCHANGE);
+
+    for (int d = 0; d < MF_DIRECTIONS; d++) {
+        work->part[MF_PART_DISPATCH][d] += seconds;
+        work->part[MF_PART_COMBINE][d] += seconds;
+    }
+}
+
+/* Dispatch and combine over EP; over ETP every peer gets the rows of all, and
+ * partial sums go back the same way.
+ */
+static void work_exchange(const struct mf_case *c, struct mf_work *work)
+{
+    double seconds, gather;
+
+    if (c->settings->dispatcher == MF_ALLGATHER) {
+        work_all_gather(c, work);
+        return;
+    }
+    seconds = exchange_seconds(c);
+    gather = mf_time_gather(c->rates, c->place[MF_GROUP_ETP],
+        c->rows * (double)c->model->hidden * c->rates->element_bytes,
+        MF_COEF_EXCHANGE);
+    if (c->settings->dispatcher == MF_DEEPEP ||
+        c->settings->dispatcher == MF_HYBRIDEP)
+        gather = 0;
+    for (int d = 0; d < MF_DIRECTIONS; d++) {
+        work->part[MF_PART_DISPATCH][d] += seconds;
+        work->part[MF_PART_COMBINE][d] += seconds;
+        work->part[MF_PART_GATHER][d] += gather;
+        work->part[MF_PART_REDUCE][d] += gather;
+    }
+}
+
+static void work_experts(const struct mf_case *c, struct mf_work *work)
+{
+    double h = (double)c->model->hidden;
+    double f = (double)c->model->moe_ffn / (double)c->layout->etp;
+    double local = (double)c->model->experts / (double)c->layout->ep;
+    double up = c->model->gated ? 2 : 1, narrow = fmin(f, h);
+    double seconds =
+        mf_time_grouped(c->rates, c->rows, local, up * f, h, narrow, c->low) +
+        mf_time_grouped(c->rates, c->rows, local, h, f, narrow, c->low) +
+        mf_time_memory(
+            c->rates, c->rows * (up + 1) * f * c->rates->element_bytes);
+
+    work_product(work, MF_PART_EXPERTS, seconds);
+}
+
+void mf_work_moe(const struct mf_case *c, struct mf_work *work)
+{
+    *work = (struct mf_work){0};
+    work_route(c, work);
+    work_permute(c, work);
+    work_exchange(c, work);
+    work_experts(c, work);
+    if (c->model->shared_ffn > 0)
+        work_mlp(c, (double)c->model->shared_ffn, MF_PART_SHARED, work);
+}
+
+/* What backward does again. */
+static void work_recompute(const struct mf_case *c, struct mf_work *work)
+{
+    double again = 0;
+
+    if (c->settings->recompute == MF_RECOMPUTE_FULL)
+        again = mf_work_sum(work, FW);
+    else if (c->settings->recompute == MF_RECOMPUTE_SELECTIVE)
+        again = work->part[MF_PART_NORM][FW] +
+                0.1 * (work->part[MF_PART_EXPERTS][FW] +
+                          work->part[MF_PART_DENSE][FW] +
+                          work->part[MF_PART_SHARED][FW]);
+    work->part[MF_PART_RECOMPUTE][BW] += again;
+}
+
+/* However little there is to compute, a host needs time to start the kernels
+ * of a layer: measured over published runs, and blended as a fourth power.
+ */
+static void work_floor(
+    const struct mf_case *c, enum mf_ffn ffn, struct mf_work *work)
+{
+    double forward = mf_work_sum(work, FW), all, least, blended;
+
+    all = forward + mf_work_sum(work, BW);
+    least = c->rates->coef[MF_COEF_FLOOR_S];
+    if (ffn != MF_FFN_MOE)
+        least *= 0.4;
+    if (c->low)
+        least *= 1.1;
+    if (c->settings->recompute == MF_RECOMPUTE_FULL)
+        least *= 1.25;
+    if (!isnan(c->settings->capacity_factor))
+        least *= 0.66;
+    if (c->settings->dispatcher == MF_HYBRIDEP)
+        least *= 0.7;
+    if (least <= 0 || all <= 0)
+        return;
+    blended = sqrt(sqrt(all * all * all * all + least * least * least * least));
+    work->part[MF_PART_LAUNCH][FW] += (blended - all) * forward / all;
+    work->part[MF_PART_LAUNCH][BW] += (blended - all) * (1 - forward / all);
+}
+
+void mf_work_layer(
+    const struct mf_case *c, struct mf_layer_kind kind, struct mf_work *work)
+{
+    *work = (struct mf_work){0};
+    if (kind.ffn == MF_FFN_MOE) {
+        mf_work_moe(c, work);
+        work_norm(c, work);
+    }
+    if (kind.ffn == MF_FFN_DENSE) {
+        work_mlp(c, (double)c->model->dense_ffn, MF_PART_DENSE, work);
+        work_norm(c, work);
+    }
+    if (kind.mixer != MF_MIXER_NONE)
+        work_attention(c, kind.mixer, work);
+    work_recompute(c, work);
+    work_floor(c, kind.ffn, work);
+}

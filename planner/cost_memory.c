@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Bytes that a rank holds: parameters and what training keeps beside them,
+ * activations of the micro batches in flight, buffers.
+ *
+ * Bytes a parameter as in Megatron-LM's theoretical_memory_usage.py: 2 (bf16),
+ * 4 (fp32 gradient), 12 (fp32 copy and two Adam moments), the 12 shared by the
+ * optimizer's ranks: all data and context parallel ones for dense parameters,
+ * the expert data parallel ones for experts.
+ */
+#include "planner/cost_parts.h"
+
+#include <math.h>
+
+#define MIB 1048576.0
+
+/* What publishes as static memory but is no parameter: workspaces of the
+ * products, read off Megatron-LM's test runs.
+ */
+#define WORKSPACE_BYTES (104 * MIB)
+#define GROUPED_WORKSPACE_BYTES (24 * MIB)
+
+/* A caching allocator reserves 4 to 9 % more than it hands out; the driver,
+ * NCCL and fragments take the rest.
+ */
+#define RESERVE_FACTOR 1.04
+#define RESERVE_BYTES (1536 * MIB)
+
+bool mf_memory_fits(const struct mf_cost_rates *rates, double peak_bytes)
+{
+    if (isnan(rates->memory_bytes))
+        return true;
+    if (rates->cpu)
+        return peak_bytes <= rates->memory_bytes;
+    return peak_bytes * RESERVE_FACTOR + RESERVE_BYTES <= rates->memory_bytes;
+}
+
+void mf_stage_fill(const struct mf_model *model, int64_t pp, int64_t vpp,
+    int64_t stage, struct mf_stage *out)
+{
+    int64_t chunks = pp * vpp, least = model->layers / chunks;
+    int64_t more = model->layers % chunks;
+
+    *out = (struct mf_stage){.first = stage == 0, .last = stage == pp - 1};
+    for (int64_t chunk = stage; chunk < chunks; chunk += pp) {
+        int64_t first = chunk * least + (chunk < more ? chunk : more);
+        int64_t end = first + least + (chunk < more);
+
+        for (int64_t i = first; i < end; i++)
+            out->count[model->layer_kind[i].mixer][model->layer_kind[i].ffn]++;
+        out->layers += end - first;
+    }
+    if (out->last)
+        out->mtp = model->mtp_layers;
+}
+
+static double per_layer(int64_t params, int64_t layers)
+{
+    return layers > 0 ? (double)params / (double)layers : 0;
+}
+
+void mf_shares_fill(const struct mf_model *m, struct mf_shares *s)
+{
+    int64_t moe = mf_model_count(m, MF_FFN_MOE);
+    int64_t dense = mf_model_count(m, MF_FFN_DENSE), mixers = 0;
+
+    for (int64_t i = 0; i < m->layers; i++)
+        mixers += m->layer_kind[i].mixer != MF_MIXER_NONE;
+    s->attention = per_layer(m->params.attention, mixers);
+    s->dense = per_layer(m->params.dense_mlp, dense);
+    s->shared = per_layer(m->params.shared, moe);
+    s->router = per_layer(m->params.router, moe);
+    s->experts = per_layer(m->params.routed, moe);
+    s->norm = per_layer(m->params.norms, m->layers);
+    s->moe = moe > 0;
+}
+
+static void holding_add(const struct mf_case *c, struct mf_layer_kind kind,
+    double times, struct mf_holding *out)
+{
+    const struct mf_shares *s = c->shares;
+    double t = (double)c->layout->tp;
+    double expert_ranks = (double)(c->layout->etp * c->layout->ep);
+
+    if (kind.mixer != MF_MIXER_NONE)
+        out->sharded += times * s->attention / t;
+    if (kind.ffn == MF_FFN_DENSE)
+        out->sharded += times * s->dense / t;
+    if (kind.ffn == MF_FFN_MOE) {
+        out->sharded += times * s->shared / t;
+        out->replicated += times * s->router;
+        out->experts += times * s->experts / expert_ranks;
+    }
+    out->replicated += times * s->norm;
+}
+
+/* Rows of the vocabulary on one rank, padded as Megatron does. */
+static double vocab_rows(const struct mf_case *c)
+{
+    double t = (double)c->layout->tp, unit = 128 * t;
+
+    return ceil((double)c->model->vocab / unit) * unit / t;
+}
+
+/* The input table on the first stage; the output one on the last, where tied
+ * embeddings and MTP layers need a copy when the first stage is elsewhere.
+ */
+static double embeddings_held(
+    const struct mf_case *c, const struct mf_stage *stage)
+{
+    double tables = stage->first ? 1 : 0;
+
+    if (stage->last && !(stage->first && c->model->tied_embeddings))
+        tables++;
+    if (stage->mtp > 0 && !stage->first && !c->model->tied_embeddings)
+        tables++;
+    return tables * vocab_rows(c) * (double)c->model->hidden;
+}
+
+void mf_holding_of(const struct mf_case *c, const struct mf_stage *stage,
+    struct mf_holding *out)
+{
+    const struct mf_model *m = c->model;
+
+    *out = (struct mf_holding){.sharded = embeddings_held(c, stage)};
+    for (int mixer = 0; mixer < 3; mixer++)
+        for (int ffn = 0; ffn < 3; ffn++)
+            if (stage->count[mixer][ffn])
+                holding_add(c,
+                    (struct mf_layer_kind){
+                        (enum mf_mixer)mixer, (enum mf_ffn)ffn},
+                    (double)stage->count[mixer][ffn], out);
+    if (stage->mtp > 0) {
+        double h = (double)m->hidden, n = (double)stage->mtp;
+
+        holding_add(c, m->layer_kind[m->layers - 1], n, out);
+        out->sharded += n * 2 * h * h / (double)c->layout->tp;
+        out->replicated += n * 2 * h;
+    }
+}
+
+static void memory_static(const struct mf_case *c,
+    const struct mf_holding *held, struct mf_memory *out)
+{
+    double dense = held->sharded + held->replicated;
+    double dense_ranks = (double)(c->layout->dp * c->layout->cp);
+    double expert_ranks = (double)c->layout->edp;
+    double weight = c->low ? 3 : 2, dense_share = 1, expert_share = 1;
+
+    if (c->settings->shard != MF_SHARD_NONE) {
+        dense_share = dense_ranks;
+        expert_share = expert_ranks;
+    }
+    out->params = weight * (dense + held->experts);
+    out->grads = 4 * (dense + held->experts);
+    out->optimizer = 12 * (dense / dense_share + held->experts / expert_share);
+    if (c->settings->shard == MF_SHARD_FULL) {
+        double kept = dense / dense_ranks + held->experts / expert_ranks;
+
+        out->params = weight * kept;
+        out->grads = 4 * kept;
+    }
+    out->buffers = WORKSPACE_BYTES;
+    if (held->experts > 0)
+        out->buffers += GROUPED_WORKSPACE_BYTES;
+    out->static_bytes =
+        out->params + out->grads + out->optimizer + out->buffers;
+}
+
+static double attention_activations(const struct mf_case *c)
+{
+    const struct mf_model *m = c->model;
+    double t = (double)c->layout->tp, w = c->rates->element_bytes;
+    double h = (double)m->hidden, q = (double)m->heads / t;
+    double kv = fmax((double)m->kv_heads / t, 1), wide;
+    double norm = c->settings->recompute == MF_RECOMPUTE_SELECTIVE ? 0 : 1;
+    double narrow = 0;
+
+    if (m->attention == MF_ATTENTION_MLA) {
+        wide =
+            q * 2 * (double)(m->mla.nope_dim + m->mla.rope_dim + m->mla.v_dim);
+        narrow = 2 * (double)(m->mla.q_rank + m->mla.kv_rank + m->mla.rope_dim);
+    } else {
+        wide = (2 * q + 2 * kv) * (double)m->head_dim;
+    }
+    return c->tokens * w * (h * (1 + norm) + narrow) +
+           c->wide_tokens * (wide * w + q * 4);
+}
+
+static double mlp_activations(const struct mf_case *c, double width)
+{
+    bool selective = c->settings->recompute == MF_RECOMPUTE_SELECTIVE;
+    double t = (double)c->layout->tp, w = c->rates->element_bytes;
+    double kept = (c->model->gated ? 2 : 1) + (selective ? 0 : 1);
+
+    return c->wide_tokens * kept * width / t * w;
+}
+
+/* Rows of the hottest rank: it is the one that runs out first. */
+static double moe_activations(const struct mf_case *c)
+{
+    const struct mf_model *m = c->model;
+    bool selective = c->settings->recompute == MF_RECOMPUTE_SELECTIVE;
+    double w = c->rates->element_bytes, h = (double)m->hidden;
+    double f = (double)m->moe_ffn / (double)c->layout->etp;
+    double kept = (m->gated ? 2 : 1) + (selective ? 0 : 1);
+    double bytes =
+        c->rows * (h + kept * f) * w + c->tokens * (double)m->experts * 8;
+
+    if (m->shared_ffn > 0)
+        bytes += mlp_activations(c, (double)m->shared_ffn);
+    return bytes;
+}
+
+static double layer_activations(
+    const struct mf_case *c, struct mf_layer_kind kind)
+{
+    double h = (double)c->model->hidden, w = c->rates->element_bytes;
+    double norm = c->settings->recompute == MF_RECOMPUTE_SELECTIVE ? 0 : 1;
+    double bytes = 0;
+
+    if (kind.mixer != MF_MIXER_NONE)
+        bytes += attention_activations(c);
+    if (kind.ffn != MF_FFN_NONE)
+        bytes += c->tokens * h * w * (1 + norm);
+    if (kind.ffn == MF_FFN_DENSE)
+        bytes += mlp_activations(c, (double)c->model->dense_ffn);
+    if (kind.ffn == MF_FFN_MOE)
+        bytes += moe_activations(c);
+    return bytes;
+}
+
+/* Send and receive copies of the rows, alive in one layer at a time. */
+static double dispatch_buffer(const struct mf_case *c)
+{
+    return (c->sent_rows + c->rows) * (double)c->model->hidden *
+           c->rates->element_bytes;
+}
+
+/* Micro batches in flight on stage INDEX, in units of all its layers: 1F1B
+ * holds min(m, p - i); interleaved 2(p-i-1) + (v-1)p + 1 chunks of 1/v.
+ */
+static double in_flight(const struct mf_case *c, int64_t index)
+{
+    int64_t p = c->layout->pp, v = c->settings->vpp;
+    int64_t m = c->micro_batches, chunks;
+
+    if (v == 1)
+        return (double)(m < p - index ? m : p - index);
+    chunks = 2 * (p - index - 1) + (v - 1) * p + 1;
+    chunks = chunks < m * v ? chunks : m * v;
+    return (double)chunks / (double)v;
+}
+
+struct stage_activations {
+    double sum;     /* of one micro batch */
+    double largest; /* of one layer while it is computed */
+    bool moe;
+};
+
+static void stage_activations(const struct mf_case *c,
+    const struct mf_stage *stage, struct stage_activations *out)
+{
+    bool full = c->settings->recompute == MF_RECOMPUTE_FULL;
+    double input =
+        c->tokens * (double)c->model->hidden * c->rates->element_bytes;
+
+    *out = (struct stage_activations){0};
+    for (int i = 0; i < 9; i++) {
+        struct mf_layer_kind kind = {
+            (enum mf_mixer)(i / 3), (enum mf_ffn)(i % 3)};
+        double times = (double)stage->count[i / 3][i % 3], bytes;
+
+        if (kind.ffn == MF_FFN_MOE && times > 0)
+            times += (double)stage->mtp;
+        if (times <= 0)
+            continue;
+        bytes = layer_activations(c, kind);
+        out->sum += times * (full ? input : bytes);
+        if (full && bytes > out->largest)
+            out->largest = bytes;
+        out->moe |= kind.ffn == MF_FFN_MOE;
+    }
+}
+
+void mf_memory_of_stage(const struct mf_case *c, const struct mf_stage *stage,
+    int64_t index, struct mf_memory *out)
+{
+    double table = vocab_rows(c) * (double)c->model->hidden;
+    struct stage_activations kept;
+    struct mf_holding held;
+
+    *out = (struct mf_memory){0};
+    mf_holding_of(c, stage, &held);
+    memory_static(c, &held, out);
+    stage_activations(c, stage, &kept);
+    out->activations = kept.sum * in_flight(c, index) + kept.largest;
+    if (kept.moe)
+        out->buffers += dispatch_buffer(c);
+    /* Logits in bf16 and their softmax in fp32; the weight gradient of a
+     * table exists once more in bf16 before it is added up.
+     */
+    if (stage->last)
+        out->buffers += c->wide_tokens * vocab_rows(c) * 6;
+    if (stage->first || stage->last)
+        out->buffers += table * 2;
+    out->peak_bytes = out->params + out->grads + out->optimizer +
+                      out->activations + out->buffers;
+}
+
+/* One MoE layer as the runtime holds it: weights and gradients of one type, no
+ * optimizer.
+ */
+void mf_memory_of_layer(const struct mf_case *c, struct mf_memory *out)
+{
+    double w = c->rates->element_bytes;
+    const struct mf_shares *s = c->shares;
+    double params = s->experts / (double)(c->layout->etp * c->layout->ep) +
+                    s->router + s->shared / (double)c->layout->tp;
+
+    *out = (struct mf_memory){.params = w * params, .grads = w * params};
+    out->static_bytes = out->params + out->grads;
+    out->activations =
+        moe_activations(c) + 4 * c->tokens * (double)c->model->hidden * w;
+    out->buffers = 2 * dispatch_buffer(c);
+    out->peak_bytes = out->static_bytes + out->activations + out->buffers;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What the files of the cost model share: rates, one layout under pricing, and
+ * the work of a layer, part by part.
+ */
+#ifndef MF_COST_PARTS_H
+#define MF_COST_PARTS_H
+
+#include "planner/cost.h"
+#include "planner/cost_place.h"
+
+/* Seconds of a step are booked under one of these. */
+enum mf_part_id {
+    MF_PART_ATTENTION,
+    MF_PART_CP,
+    MF_PART_TP,
+    MF_PART_NORM,
+    MF_PART_DENSE,
+    MF_PART_ROUTE,
+    MF_PART_PERMUTE,
+    MF_PART_DISPATCH,
+    MF_PART_GATHER,
+    MF_PART_EXPERTS,
+    MF_PART_REDUCE,
+    MF_PART_COMBINE,
+    MF_PART_UNPERMUTE,
+    MF_PART_SHARED,
+    MF_PART_EMBEDDING,
+    MF_PART_LOGITS,
+    MF_PART_RECOMPUTE,
+    MF_PART_LAUNCH,
+    MF_PART_STAGE_SEND,
+    MF_PART_BUBBLE,
+    MF_PART_GRAD_EXPERT,
+    MF_PART_GRAD_DENSE,
+    MF_PART_OPTIMIZER,
+    MF_PART_IDS
+};
+
+/* What one rank can do; coefficients that hold for every layout are in. */
+struct mf_cost_rates {
+    double peak_flops;         /* bf16 (fp32 for CPU ranks), a second */
+    double gemm_flops;         /* of a large dense product */
+    double memory_bytes_per_s; /* of passes over memory */
+    double tier_bytes_per_s[MF_TIERS_MAX];
+    double tier_latency_s[MF_TIERS_MAX];
+    double element_bytes; /* of an activation */
+    double memory_bytes;  /* of the device, NAN: not known */
+    bool cpu, blackwell;
+    const double *coef;
+};
+
+void mf_cost_rates_init(struct mf_cost_rates *rates,
+    const struct mf_cluster *cluster, int64_t node_ranks,
+    const struct mf_coefficients *set);
+
+/* Seconds of [m,k] x [k,n]; LOW: in 8 bits. Soft roofline. */
+double mf_time_gemm(
+    const struct mf_cost_rates *rates, double m, double n, double k, bool low);
+/* The same for LOCAL experts that ROWS rows are spread over. */
+double mf_time_grouped(const struct mf_cost_rates *rates, double rows,
+    double local, double n, double k, double narrow, bool low);
+double mf_time_memory(const struct mf_cost_rates *rates, double bytes);
+/* Seconds until all of BYTES, spread over the members, is with each of them
+ * (all-gather); the same for its transpose (reduce-scatter). FACTOR:
+ * MF_COEF_EXCHANGE inside a layer, MF_COEF_REDUCE for gradients.
+ */
+double mf_time_gather(const struct mf_cost_rates *rates,
+    const struct mf_place *place, double bytes, enum mf_coefficient factor);
+/* Seconds of an all-to-all where a rank sends BYTES[t] over tier t. */
+double mf_time_exchange(const struct mf_cost_rates *rates,
+    const struct mf_place *place, const double bytes[MF_TIERS_MAX]);
+/* Seconds to send BYTES to a neighbour in the group. */
+double mf_time_send(const struct mf_cost_rates *rates,
+    const struct mf_place *place, double bytes);
+
+/* The alpha of a symmetric Dirichlet whose shares have Gini coefficient GINI;
+ * infinity when it is 0.
+ */
+double mf_balance_alpha(double gini);
+/* Load of the most loaded of RANKS ranks over the mean, when the loads of
+ * EXPERTS experts follow ALPHA and TOKENS tokens choose TOPK; 1 when ALPHA is
+ * infinite (forced balance).
+ */
+double mf_balance_hottest(
+    double alpha, int64_t experts, int64_t topk, int64_t ranks, double tokens);
+/* Expected distinct bins, of BINS equal ones, that TOPK of EXPERTS hit. */
+double mf_balance_distinct(int64_t experts, int64_t topk, int64_t bins);
+
+/* Parameters of one layer, part by part, before sharding. */
+struct mf_shares {
+    double attention, dense, shared, router, norm, experts;
+    bool moe; /* is there an MoE layer at all? */
+};
+
+void mf_shares_fill(const struct mf_model *model, struct mf_shares *shares);
+
+/* One layout under settings without auto. */
+struct mf_case {
+    const struct mf_model *model;
+    const struct mf_cost_rates *rates;
+    const struct mf_shares *shares;
+    const struct mf_layout *layout;
+    const struct mf_settings *settings;
+    const struct mf_place *place[MF_GROUP_KINDS];
+    int64_t micro_batches; /* a step */
+    double tokens;         /* of a rank: b*s/(tp*cp) */
+    double wide_tokens;    /* of its tensor parallel group: b*s/cp */
+    double sent_rows;      /* tokens*k, after capacity */
+    double hot;            /* most loaded expert rank over the mean */
+    double rows;           /* of the hottest rank's experts */
+    double token_flops;    /* model FLOPs of a token, both passes */
+    bool low;              /* 8-bit products */
+};
+
+/* Seconds by part of one layer or stage and one micro batch. */
+struct mf_work {
+    double part[MF_PART_IDS][MF_DIRECTIONS];
+    double hidden_s;
+};
+
+double mf_work_sum(const struct mf_work *work, enum mf_direction direction);
+void mf_work_add(struct mf_work *to, const struct mf_work *from, double times);
+
+/* One layer of KIND with its recomputation and launch floor. */
+void mf_work_layer(
+    const struct mf_case *c, struct mf_layer_kind kind, struct mf_work *work);
+/* The MoE part alone, as the runtime executes it. */
+void mf_work_moe(const struct mf_case *c, struct mf_work *work);
+
+/* What a stage holds. */
+struct mf_stage {
+    int64_t count[3][3]; /* layers by mixer and ffn */
+    int64_t layers, mtp;
+    bool first, last;
+};
+
+void mf_stage_fill(const struct mf_model *model, int64_t pp, int64_t vpp,
+    int64_t stage, struct mf_stage *out);
+
+/* Parameters that one rank holds, by how they are shared. */
+struct mf_holding {
+    double sharded;    /* split over tp, also the embeddings */
+    double replicated; /* norms, router, gates */
+    double experts;    /* split over etp*ep */
+};
+
+void mf_holding_of(const struct mf_case *c, const struct mf_stage *stage,
+    struct mf_holding *out);
+
+struct mf_memory {
+    double params, grads, optimizer, activations, buffers;
+    double static_bytes, peak_bytes;
+};
+
+void mf_memory_of_stage(const struct mf_case *c, const struct mf_stage *stage,
+    int64_t index, struct mf_memory *out);
+void mf_memory_of_layer(const struct mf_case *c, struct mf_memory *out);
+
+/* Does a device of BYTES hold PEAK bytes, with room for what frameworks add? */
+bool mf_memory_fits(const struct mf_cost_rates *rates, double peak_bytes);
+
+/* Megatron's model FLOPs of one token, forward and backward: the whole text
+ * model with its logits, or one MoE layer.
+ */
+double mf_flops_token(const struct mf_model *model, int64_t seq);
+double mf_flops_token_moe(const struct mf_model *model);
+
+/* Price the whole step, or the MoE layer with its expert gradients, into
+ * COST, whose stage has room for [pp]. Interval and notes are left alone.
+ */
+void mf_step_price(const struct mf_case *c, struct mf_cost *cost);
+void mf_step_price_moe(const struct mf_case *c, struct mf_cost *cost);
+
+/* Which rule a layout breaks, with a short text for counts and a full message
+ * in ERR (may be NULL): NULL when it breaks none.
+ */
+const char *mf_check_rule(const struct mf_model *model,
+    const struct mf_layout *layout, const struct mf_settings *settings,
+    enum mf_scope scope, struct mf_error *err);
+
+#endif
