@@ -13,4 +13,11 @@ libmoefold_runtime_a_SOURCES = \
     runtime/layer_state.h \
     runtime/route.h runtime/route.c \
     runtime/shard.h runtime/shard.c \
-    runtime/splits.h runtime/splits.c
+    runtime/splits.h runtime/splits.c \
+    runtime/reference.h runtime/reference.c \
+    runtime/verify.h runtime/verify.c \
+    runtime/verify_case.h runtime/verify_case.c \
+    runtime/verify_check.h runtime/verify_check.c \
+    runtime/verify_expected.h runtime/verify_expected.c \
+    runtime/verify_folded.h runtime/verify_folded.c \
+    runtime/walk.h runtime/walk.c

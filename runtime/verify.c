@@ -167,7 +167,7 @@ static int pick(const struct mfr_verify_options *options,
             "verify: %s is for %" PRId64 " ranks, but this job has %d",
             options->plan, mf_layout_world(&entry->layout), size);
     *work = (struct mfr_verify_case){.layout = entry->layout,
-        .seed = MFR_VERIFY_SEED,
+        .seed = options->seed,
         .kernel = options->kernel,
         .fault = options->fault};
     if (mfr_verify_shape(plan, entry, options->full, &work->shape, err))

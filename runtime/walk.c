@@ -155,7 +155,7 @@ static int walk_layout(const struct mf_layout *layout, void *data)
     for (int i = 0; i < 2 && !rc; i++) {
         struct mfr_verify_case work = {.shape = walk->shape[i],
             .layout = *layout,
-            .seed = MFR_VERIFY_SEED,
+            .seed = walk->options->seed,
             .kernel = walk->options->kernel,
             .fault = walk->options->fault};
         struct mfr_verify_result result;

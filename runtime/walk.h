@@ -14,6 +14,7 @@
 struct mfr_walk_options {
     bool json;
     enum mfk_gemm kernel;
+    uint64_t seed;
     enum mfr_fault fault;
 };
 

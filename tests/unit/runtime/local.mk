@@ -5,3 +5,24 @@ tests_unit_runtime_test_reference_SOURCES = \
     tests/unit/runtime/test_reference.c \
     runtime/reference.c runtime/reference.h
 tests_unit_runtime_test_reference_LDADD = libmoefold-layout.a $(UNIT_LIBS)
+
+if WITH_MPI
+unit_tests += tests/unit/runtime/test_verify_check \
+    tests/unit/runtime/test_walk
+endif
+tests_unit_runtime_test_verify_check_CFLAGS = $(UNIT_CFLAGS) $(MPI_CFLAGS) \
+    $(JANSSON_CFLAGS)
+tests_unit_runtime_test_verify_check_SOURCES = \
+    tests/unit/runtime/test_verify_check.c
+tests_unit_runtime_test_verify_check_LDADD = libmoefold-runtime.a \
+    libmoefold-layout.a $(UNIT_LIBS) $(JANSSON_LIBS) $(MPI_LIBS)
+
+tests_unit_runtime_test_walk_CFLAGS = $(UNIT_CFLAGS) $(MPI_CFLAGS) \
+    $(JANSSON_CFLAGS)
+tests_unit_runtime_test_walk_SOURCES = tests/unit/runtime/test_walk.c
+tests_unit_runtime_test_walk_LDADD = libmoefold-runtime.a \
+    libmoefold-kernels.a libmoefold-layout.a $(UNIT_LIBS) $(JANSSON_LIBS) \
+    $(BLAS_LIBS) $(MPI_LIBS)
+
+command_tests += tests/command/t0410-verify-all.t \
+    tests/command/t0411-verify-fault.t
