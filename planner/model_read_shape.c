@@ -192,14 +192,19 @@ static int shape_activation(struct shape *s)
 /* Shared experts come as a number of them or as one width. */
 static int shape_shared(struct shape *s)
 {
+    const char *name = key(s, MF_FIELD_SHARED_EXPERTS);
     struct mf_model *m = s->model;
 
     if (m->shared_ffn > 0 && !m->shared_experts)
         m->shared_experts = 1;
-    if (m->shared_experts > 0 && !m->shared_ffn &&
-        __builtin_mul_overflow(m->shared_experts, m->moe_ffn, &m->shared_ffn))
-        return mf_error_set(s->err, MF_INVALID, "%s is %" PRId64 ", too many",
-            key(s, MF_FIELD_SHARED_EXPERTS), m->shared_experts);
+    if (m->shared_experts > 0 && !m->shared_ffn) {
+        /* Each factor was checked: their product has at most 48 bits. */
+        m->shared_ffn = m->shared_experts * m->moe_ffn;
+        if (mf_field_check(MF_FIELD_SHARED_FFN, m->shared_ffn, name, s->err))
+            return mf_error_set(s->err, MF_INVALID,
+                "%s gives a width of %" PRId64 " together, too much", name,
+                m->shared_ffn);
+    }
     m->shared_gate = m->shared_ffn > 0 && whole(s, MF_SLOT_SHARED_GATE);
     return 0;
 }

@@ -403,6 +403,25 @@ static int params_read(
     return 0;
 }
 
+/* Sums over the layers, repeated for the reader of the JSON. */
+static int layer_sums_read(
+    const json_t *json, const struct mf_model *model, struct mf_error *err)
+{
+    static const struct {
+        const char *key;
+        enum mf_ffn kind;
+    } row[] = {{"moe_layers", MF_FFN_MOE}, {"dense_layers", MF_FFN_DENSE}};
+
+    for (size_t i = 0; i < COUNT(row); i++) {
+        const json_t *item = json_object_get(json, row[i].key);
+        int64_t n = mf_model_count(model, row[i].kind);
+        if (!json_is_integer(item) || json_integer_value(item) != n)
+            return mf_error_set(err, MF_INVALID,
+                "%s is not %" PRId64 ", as layer_kinds has it", row[i].key, n);
+    }
+    return 0;
+}
+
 static int warnings_read(
     const json_t *json, struct mf_model *model, struct mf_error *err)
 {
@@ -447,7 +466,7 @@ static int model_read(
         router_read(json, model, err) || kinds_read(json, model, err) ||
         mf_model_check(model, NULL, err))
         return -1;
-    if (params_read(json, model, err))
+    if (layer_sums_read(json, model, err) || params_read(json, model, err))
         return -1;
     return warnings_read(json, model, err);
 }

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What the tests of models share.
+ */
+#include "tests/unit/model/support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+const char *const support_models[] = {
+    "Mixtral-8x22B-v0.1/config.json",
+    "Mixtral-8x7B-v0.1.json",
+    "mixtral-7b-8expert-discoresearch.json",
+    "small-moe/config.json",
+    "Qwen1.5-MoE-A2.7B.json",
+    "Qwen2-57B-A14B.json",
+    "Qwen3-30B-A3B.json",
+    "Qwen3-235B-A22B.json",
+    "Qwen3-235B-A22B-FP8-simai.json",
+    "OLMoE-1B-7B-0924.json",
+    "granite-3.0-3b-a800m-instruct.json",
+    "GigaChat-20B-A3B.json",
+    "DeepSeek-V2-Lite.json",
+    "DeepSeek-V3.json",
+    "DeepSeek-V3-simai-renamed-keys.json",
+    "DeepseekV3-16B-moonlight-shape.json",
+    "Kimi-K2-Instruct.json",
+    "dense-Llama-3-8B.json",
+    "dense-Qwen2.5-7B.json",
+    "dense-Qwen3-32B.json",
+    NULL,
+};
+
+static char folder[PATH_SIZE];
+static char written[16][64];
+static size_t files;
+
+const char *support_data(const char *name)
+{
+    static char path[PATH_SIZE];
+    const char *top = getenv("MOEFOLD_SRCDIR");
+    int n = snprintf(
+        path, sizeof path, "%s/tests/data/models/%s", top ? top : ".", name);
+
+    assert_in_range(n, 1, sizeof path - 1);
+    return path;
+}
+
+const char *support_folder(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    int n;
+
+    if (folder[0])
+        return folder;
+    n = snprintf(
+        folder, sizeof folder, "%s/moefold-model.XXXXXX", tmp ? tmp : "/tmp");
+    assert_in_range(n, 1, sizeof folder - 1);
+    assert_non_null(mkdtemp(folder));
+    return folder;
+}
+
+static void remember(const char *name)
+{
+    for (size_t i = 0; i < files; i++)
+        if (!strcmp(written[i], name))
+            return;
+    assert_true(files < sizeof written / sizeof *written);
+    snprintf(written[files++], sizeof *written, "%s", name);
+}
+
+const char *support_write(const char *name, const void *text, size_t size)
+{
+    static char path[PATH_SIZE];
+    int n = snprintf(path, sizeof path, "%s/%s", support_folder(), name);
+    FILE *out;
+
+    assert_in_range(n, 1, sizeof path - 1);
+    remember(name);
+    out = fopen(path, "w");
+    assert_non_null(out);
+    assert_int_equal(fwrite(text, 1, size, out), size);
+    assert_int_equal(fclose(out), 0);
+    return path;
+}
+
+int support_clean(void **state)
+{
+    char path[PATH_SIZE + 80];
+
+    (void)state;
+    for (size_t i = 0; i < files; i++) {
+        int n = snprintf(path, sizeof path, "%s/%s", folder, written[i]);
+
+        if (n < 0 || (size_t)n >= sizeof path || unlink(path))
+            return -1;
+    }
+    return folder[0] && rmdir(folder) ? -1 : 0;
+}
+
+json_t *support_json(const char *name)
+{
+    json_error_t where;
+    json_t *json = json_load_file(support_data(name), 0, &where);
+
+    if (!json)
+        fail_msg("%s:%d: %s", name, where.line, where.text);
+    return json;
+}
+
+int support_read(json_t *json, const char *name, struct mf_model *model,
+    struct mf_error *err)
+{
+    char file[64];
+    char *text = json_dumps(json, JSON_INDENT(1));
+    const char *path;
+
+    assert_non_null(text);
+    snprintf(file, sizeof file, "%s.json", name);
+    path = support_write(file, text, strlen(text));
+    free(text);
+    json_decref(json);
+    return mf_model_read(path, model, err);
+}
