@@ -258,8 +258,8 @@ static int key_read(struct reading *r, const struct mf_key *row)
     if (!item || row->slot == MF_SLOT_IGNORED)
         return 0;
     if (json_is_null(item)) {
-        if (!v->given && null_is_given(row->slot))
-            v->given = true;
+        v->is_null = true;
+        v->given = v->given || null_is_given(row->slot);
         return 0;
     }
     if (value_take(r, row, item, &next))
@@ -308,7 +308,8 @@ static int default_take(struct reading *r, const struct mf_default *row)
 static int defaults_take(struct reading *r)
 {
     for (int slot = 0; slot < MF_SLOTS; slot++) {
-        const struct mf_default *row = mf_dialect_default(r->dialect, slot);
+        const struct mf_default *row =
+            mf_dialect_default(r->dialect, slot, r->value[slot].is_null);
         if (row && !r->value[slot].given && default_take(r, row))
             return -1;
     }

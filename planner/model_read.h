@@ -12,7 +12,7 @@
  * and mend otherwise. Keys that could change the count and are not known
  * become warnings. Free with mf_model_free.
  */
-int mf_model_read(const char *file, struct mf_model *model,
-    struct mf_error *err);
+int mf_model_read(
+    const char *file, struct mf_model *model, struct mf_error *err);
 
 #endif

@@ -376,12 +376,12 @@ const struct mf_key *mf_dialect_key_of(
 }
 
 const struct mf_default *mf_dialect_default(
-    const struct mf_dialect *dialect, int slot)
+    const struct mf_dialect *dialect, int slot, bool is_null)
 {
     for (const struct mf_default *const *table = dialect->defaults; *table;
          table++)
         for (const struct mf_default *row = *table; row->slot >= 0; row++)
-            if (row->slot == slot)
+            if (row->slot == slot && !(is_null && row->told))
                 return row;
     return NULL;
 }

@@ -68,7 +68,8 @@ struct mf_key {
 };
 
 /* What a slot is when no key gives it. SAME_AS is -1 or the slot to copy.
- * TOLD: the value changes the count, so that the user is warned.
+ * TOLD: an assumption of the class that changes the count; the user is warned,
+ * and a key that is null has no part in it.
  */
 struct mf_default {
     int slot;
@@ -104,13 +105,15 @@ enum mf_slot_kind mf_slot_kind(int slot);
 const struct mf_key *mf_dialect_key_of(
     const struct mf_dialect *dialect, int slot);
 
-/* NULL: SLOT has no default in DIALECT. */
+/* NULL: SLOT has no default in DIALECT. IS_NULL: the file gives the key as
+ * null, which overrides what a class assumes for a missing key.
+ */
 const struct mf_default *mf_dialect_default(
-    const struct mf_dialect *dialect, int slot);
+    const struct mf_dialect *dialect, int slot, bool is_null);
 
 /* What a file said, slot by slot. */
 struct mf_value {
-    bool given;
+    bool given, is_null;
     const char *key; /* the key that gave it, or the first one that could */
     int64_t whole;   /* whole numbers, flags, choices */
     double real;

@@ -43,7 +43,7 @@ jq '.num_experts_per_tok = 12' "$M/Mixtral-8x22B-v0.1/config.json" \
     >config.json
 expect 'more chosen than there are' 2 moefold model config.json
 expect_error 'names key and figures' \
-    '^moefold: model: config\.json: num_experts_per_tok is 12, more than 8 experts$'
+    ': model: config\.json: num_experts_per_tok is 12, more than 8 experts$'
 expect 'Mamba layers' 2 moefold model "$M/Jamba-v0.1.json"
 expect_error 'names the key' 'mamba_d_state: Mamba layers are not counted$'
 

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -161,6 +163,33 @@ static void name_is_of_folder_or_file(void **state)
     mf_model_free(&m);
 }
 
+/* The cache names folders by revision, and files by what they hold. */
+static void name_in_a_cache_is_of_the_model(void **state)
+{
+    static const char *const folders[] = {"/models--org--Some-Model-8x1B",
+        "/models--org--Some-Model-8x1B/snapshots",
+        "/models--org--Some-Model-8x1B/snapshots/0123abcd"};
+    char path[3][PATH_SIZE], file[PATH_SIZE + 16], target[PATH_SIZE];
+    struct mf_error err = {0};
+    struct mf_model m;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        snprintf(path[i], PATH_SIZE, "%s%s", support_folder(), folders[i]);
+        assert_int_equal(mkdir(path[i], 0700), 0);
+    }
+    assert_non_null(realpath(support_data(QWEN2), target));
+    snprintf(file, sizeof file, "%s/config.json", path[2]);
+    assert_int_equal(symlink(target, file), 0);
+    if (mf_model_read(file, &m, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(unlink(file), 0);
+    for (int i = 2; i >= 0; i--)
+        assert_int_equal(rmdir(path[i]), 0);
+    assert_string_equal(m.name, "Some-Model-8x1B");
+    mf_model_free(&m);
+}
+
 static void mixtral_keys(void **state)
 {
     struct mf_model m;
@@ -280,6 +309,22 @@ static void assumed_values_are_told(void **state)
     assert_non_null(m.warning);
     assert_non_null(
         strstr(m.warning[0], "first_k_dense_replace is missing; 3"));
+    mf_model_free(&m);
+}
+
+/* A key that is null has its own meaning: as many as there are queries. */
+static void null_is_not_missing(void **state)
+{
+    struct mf_model m;
+
+    (void)state;
+    must_read(MIXTRAL, EDIT({"num_key_value_heads", "null"}), &m);
+    assert_int_equal(m.kv_heads, 48);
+    assert_null(m.warning);
+    mf_model_free(&m);
+    must_read(MIXTRAL, EDIT({"num_key_value_heads", ""}), &m);
+    assert_int_equal(m.kv_heads, 8);
+    assert_non_null(m.warning);
     mf_model_free(&m);
 }
 
@@ -510,6 +555,7 @@ int main(void)
         cmocka_unit_test(spellings_mean_the_same),
         cmocka_unit_test(models_read_without_warnings),
         cmocka_unit_test(name_is_of_folder_or_file),
+        cmocka_unit_test(name_in_a_cache_is_of_the_model),
         cmocka_unit_test(mixtral_keys),
         cmocka_unit_test(qwen2_layers),
         cmocka_unit_test(qwen2_shared_expert),
@@ -517,6 +563,7 @@ int main(void)
         cmocka_unit_test(deepseek_layers),
         cmocka_unit_test(deepseek_router),
         cmocka_unit_test(assumed_values_are_told),
+        cmocka_unit_test(null_is_not_missing),
         cmocka_unit_test(unknown_figures_are_told),
         cmocka_unit_test(bad_figures_are_refused),
         cmocka_unit_test(parts_not_counted_are_refused),
