@@ -44,6 +44,18 @@ static int read_without_source(const struct mf_cluster_ask *ask,
         mf_slurm_conf(), names);
 }
 
+/* Those of nodes that are down too, at least 1: what a further source that
+ * has no size of its own is asked for.
+ */
+static int64_t all_devices(const struct mf_cluster *cluster)
+{
+    int64_t devices = 0;
+
+    for (size_t i = 0; i < cluster->nodes; i++)
+        devices += cluster->node[i].gpus;
+    return devices > 0 ? devices : 1;
+}
+
 int mf_cluster_read(const struct mf_cluster_ask *ask,
     struct mf_cluster *cluster, struct mf_error *err)
 {
@@ -53,7 +65,7 @@ int mf_cluster_read(const struct mf_cluster_ask *ask,
     if (read_one(ask, ask->source[0], ask->world, cluster, err) < 0)
         return -1;
     for (int i = 1; i < ask->sources; i++) {
-        int64_t world = mf_cluster_devices(cluster);
+        int64_t world = all_devices(cluster);
         struct mf_cluster other;
         int rc = read_one(ask, ask->source[i], world, &other, err);
 

@@ -164,13 +164,12 @@ static int nodes_add(const struct answer *a, const struct majority *main_type,
         if (partitions_set(node, (int32_t)i, a->parts, err) < 0)
             return -1;
     }
-    if (none &&
-        mf_cluster_warn(cluster, err, "%lld nodes without GPUs are left out",
-            (long long)none) < 0)
+    if (none && mf_cluster_warn(cluster, err,
+                    "nodes left out: %lld without GPUs", (long long)none) < 0)
         return -1;
     if (other)
         return mf_cluster_warn(cluster, err,
-            "%lld nodes with other GPUs than %s are left out", (long long)other,
+            "nodes left out: %lld with other GPUs than %s", (long long)other,
             main_type->type);
     return 0;
 }
