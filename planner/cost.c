@@ -184,7 +184,7 @@ static void choose_dispatcher(const mf_pricer *pricer,
 
     choices->dispatcher[choices->dispatchers++] =
         automatic ? MF_ALLTOALL : s->dispatcher;
-    if (!automatic || pricer->rates.cpu || l->ep * l->etp < 2 ||
+    if (!automatic || pricer->rates.cpu || l->ep < 2 ||
         pricer->scope == MF_SCOPE_MOE)
         return;
     choices->dispatcher[choices->dispatchers++] =

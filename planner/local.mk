@@ -45,7 +45,8 @@ libmoefold_planner_a_SOURCES += \
     planner/coefficients.c planner/cost.c planner/cost_balance.c \
     planner/cost_check.c planner/cost_flops.c planner/cost_layer.c \
     planner/cost_memory.c planner/cost_place.c planner/cost_step.c \
-    planner/cost_time.c planner/cost_parts.h planner/cost_place.h
+    planner/cost_time.c planner/cost_parts.h planner/cost_place.h \
+    planner/search.c
 
 bin_PROGRAMS += moefold
 moefold_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
@@ -61,7 +62,7 @@ moefold_SOURCES += planner/cli/cmd_model.c
 moefold_SOURCES += planner/cli/cmd_cluster.c
 moefold_SOURCES += planner/cli/cmd_launch.c planner/cli/cmd_map.c \
     planner/cli/cmd_run.c
-moefold_SOURCES += planner/cli/cmd_predict.c \
+moefold_SOURCES += planner/cli/cmd_predict.c planner/cli/cmd_plan.c \
     planner/cli/fitted.c planner/cli/fitted.h
 moefold_LDADD = libmoefold-launcher.a libmoefold-planner.a \
     libmoefold-layout.a libmoefold-db.a \

@@ -18,7 +18,10 @@ struct mf_search {
     void *progress_arg;
 };
 
-/* Fills PLAN, whose model and cluster are already set, with the ranked
+/* Scope moe keeps cp and pp at 1 unless they are fixed: a single layer has no
+ * stages, and to it cp is as tp.
+ *
+ * Fills PLAN, whose model and cluster are already set, with the ranked
  * layouts that fit and the rejections by reason. MF_NO when nothing fits (PLAN
  * is filled all the same).
  */

@@ -11,11 +11,12 @@ int main(int argc, char **argv)
         &mf_command_model,
         &mf_command_cluster,
         &mf_command_groups,
+        &mf_command_predict,
+        &mf_command_plan,
         &mf_command_launch,
         &mf_command_map,
         &mf_command_run,
         &mf_command_verify,
-        &mf_command_predict,
         NULL,
     };
 
