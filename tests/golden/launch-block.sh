@@ -1,0 +1,35 @@
+#!/bin/bash
+#SBATCH --job-name=tiny-moe
+#SBATCH --nodes=4
+#SBATCH --ntasks=32
+#SBATCH --ntasks-per-node=8
+#SBATCH --gpus-per-node=8
+#SBATCH --exclusive
+#SBATCH --time=00:10:00
+#SBATCH --output=%x_%j.out
+#
+# Written by moefold 0.1.0
+# command    moefold launch plan.json
+# plan       /home/ada/plan.json
+# model      tiny-moe
+# cluster    four
+# layout 1   tp2.cp1.dp4.pp4/etp1.ep8.edp1 order tp-cp-ep-dp-pp
+#            predicted: MoE layer 10 ms
+# all of it  predicted: 0.25 s, starts not counted
+
+set -euo pipefail
+
+plan='/home/ada/plan.json'
+runner='/opt/moefold/bin/moefold-run'
+db='/var/lib/moefold/history.db'
+
+# srun of Slurm 22.05 to 23.02 reads a task's cores only here.
+export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"
+export OPENBLAS_NUM_THREADS="$SRUN_CPUS_PER_TASK"
+
+# Left over from elsewhere it would silently move the ranks.
+unset SLURM_HOSTFILE
+
+srun --mpi=pmix --kill-on-bad-exit=1 --ntasks=32 \
+    --ntasks-per-node=8 --distribution=block \
+    "$runner" "$plan" --pick 1 --iterations 20 --db "$db"
