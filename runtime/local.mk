@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 if WITH_MPI
 noinst_LIBRARIES += libmoefold-runtime.a
+bin_PROGRAMS += moefold-run
 endif
 libmoefold_runtime_a_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS) $(JANSSON_CFLAGS)
 libmoefold_runtime_a_SOURCES = \
@@ -12,8 +13,12 @@ libmoefold_runtime_a_SOURCES = \
     runtime/layer.h runtime/layer.c runtime/layer_make.c \
     runtime/layer_state.h \
     runtime/route.h runtime/route.c \
+    runtime/machine.h runtime/machine.c \
+    runtime/probe.h runtime/probe.c \
+    runtime/setup.h runtime/setup.c \
     runtime/shard.h runtime/shard.c \
     runtime/splits.h runtime/splits.c \
+    runtime/timing.h runtime/timing.c \
     runtime/reference.h runtime/reference.c \
     runtime/verify.h runtime/verify.c \
     runtime/verify_case.h runtime/verify_case.c \
@@ -21,3 +26,14 @@ libmoefold_runtime_a_SOURCES = \
     runtime/verify_expected.h runtime/verify_expected.c \
     runtime/verify_folded.h runtime/verify_folded.c \
     runtime/walk.h runtime/walk.c
+
+# No libslurm: it is for compute nodes, and may one day link CUDA.
+moefold_run_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS) $(JANSSON_CFLAGS)
+moefold_run_SOURCES = runtime/main.c \
+    runtime/options.h runtime/options.c \
+    runtime/record.h runtime/record.c \
+    runtime/report.h runtime/report.c \
+    runtime/run.h runtime/run.c
+moefold_run_LDADD = libmoefold-runtime.a libmoefold-kernels.a \
+    libmoefold-layout.a libmoefold-db.a \
+    $(MPI_LIBS) $(BLAS_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS)

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * moefold-run: runs, verifies and times folded MoE layers under MPI.
+ */
+#include "config.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/comm.h"
+#include "runtime/options.h"
+#include "runtime/probe.h"
+#include "runtime/run.h"
+#include "runtime/verify.h"
+#include "runtime/walk.h"
+
+static int verify(
+    const struct mfr_options *options, bool *held, struct mf_error *err)
+{
+    const struct mfr_verify_options verify = {
+        .plan = options->plan,
+        .pick = options->pick,
+        .full = options->full,
+        .json = options->json,
+        .kernel = options->kernel,
+        .fault = options->fault,
+    };
+    const struct mfr_walk_options walk = {
+        .json = options->json,
+        .kernel = options->kernel,
+        .fault = options->fault,
+    };
+
+    return options->mode == MFR_MODE_VERIFY
+               ? mfr_verify_main(MPI_COMM_WORLD, &verify, held, err)
+               : mfr_walk_main(MPI_COMM_WORLD, &walk, held, err);
+}
+
+/* argv in one line; malloc'd, or NULL. */
+static char *join(int argc, char **argv)
+{
+    size_t length = 1;
+    char *line, *at;
+
+    for (int i = 0; i < argc; i++)
+        length += strlen(argv[i]) + 1;
+    line = malloc(length);
+    if (!line)
+        return NULL;
+    at = line;
+    for (int i = 0; i < argc; i++) {
+        const size_t n = strlen(argv[i]);
+        if (i > 0)
+            *at++ = ' ';
+        memcpy(at, argv[i], n);
+        at += n;
+    }
+    *at = 0;
+    return line;
+}
+
+/* The exit status; *ALONE as mfr_run_main says. */
+static int work(int argc, char **argv, const struct mfr_options *options,
+    bool *alone, struct mf_error *err)
+{
+    bool held = true;
+    char *command;
+    int rc = -1;
+
+    switch (options->mode) {
+    case MFR_MODE_PROBE:
+        rc = mfr_probe_main(MPI_COMM_WORLD, err);
+        break;
+    case MFR_MODE_VERIFY:
+    case MFR_MODE_VERIFY_ALL:
+        rc = verify(options, &held, err);
+        break;
+    case MFR_MODE_RUN:
+        command = join(argc, argv);
+        rc = mfr_run_main(
+            MPI_COMM_WORLD, options, command ? command : "", alone, err);
+        free(command);
+        break;
+    case MFR_MODE_HELP:
+    case MFR_MODE_VERSION:
+        rc = 0;
+        break;
+    }
+    if (rc)
+        return err->status;
+    return held ? MF_OK : MF_NO;
+}
+
+static void complain(const struct mf_error *err)
+{
+    if (err->text[0])
+        fprintf(stderr, "moefold-run: %s\n", err->text);
+}
+
+static int run_under_mpi(int argc, char **argv,
+    const struct mfr_options *options, int parsed, struct mf_error *err)
+{
+    bool alone = false;
+    int rank = 0, status = MF_INVALID;
+
+    if (MPI_Init(NULL, NULL) != MPI_SUCCESS ||
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS ||
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN) !=
+            MPI_SUCCESS) {
+        fputs("moefold-run: MPI cannot start\n", stderr);
+        return MF_FAILED;
+    }
+    if (parsed == 0)
+        status = work(argc, argv, options, &alone, err);
+    if (status != MF_OK && (rank == 0 || alone))
+        complain(err);
+    if (alone)
+        MPI_Abort(MPI_COMM_WORLD, status);
+    return MPI_Finalize() == MPI_SUCCESS ? status : MF_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    struct mf_error err = {MF_FAILED, ""};
+    struct mfr_options options;
+    const int parsed = mfr_options_parse(argc, argv, &options, &err);
+
+    if (parsed == 0 && options.mode == MFR_MODE_VERSION) {
+        puts("moefold-run " PACKAGE_VERSION);
+        return fflush(stdout) ? MF_FAILED : MF_OK;
+    }
+    if (parsed == 0 && options.mode == MFR_MODE_HELP) {
+        mfr_options_help();
+        return fflush(stdout) ? MF_FAILED : MF_OK;
+    }
+    return run_under_mpi(argc, argv, &options, parsed, &err);
+}

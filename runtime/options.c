@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The command line of moefold-run.
+ */
+#include "runtime/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "planner/layout/number.h"
+
+#define MOST ((int64_t)1 << 40)
+
+/* Takes VALUE (NULL for a flag) into OPTIONS. */
+typedef int take_fn(
+    struct mfr_options *options, const char *value, struct mf_error *err);
+
+struct option {
+    const char *name, *value, *help;
+    take_fn *take;
+};
+
+static int take_pick(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    return mf_number_parse(value, "--pick", 1, MOST, &options->pick, err);
+}
+
+static int take_iterations(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    return mf_number_parse(
+        value, "--iterations", 1, MOST, &options->iterations, err);
+}
+
+static int take_warmup(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    return mf_number_parse(value, "--warmup", 0, MOST, &options->warmup, err);
+}
+
+static int take_seed(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    return mf_number_parse(value, "--seed", 0, INT64_MAX, &options->seed, err);
+}
+
+/* This program's one choice of NAME. */
+static int take_only(
+    const char *name, const char *value, const char *only, struct mf_error *err)
+{
+    if (!strcmp(value, only))
+        return 0;
+    return mf_error_set(
+        err, MF_INVALID, "%s %s: this build has %s only", name, value, only);
+}
+
+static int take_backend(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    (void)options;
+    return take_only("--backend", value, "cpu", err);
+}
+
+static int take_comm(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    (void)options;
+    return take_only("--comm", value, "mpi", err);
+}
+
+static int take_experts(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    if (!strcmp(value, "blas"))
+        options->kernel = MFK_BLAS;
+    else if (!strcmp(value, "exact"))
+        options->kernel = MFK_EXACT;
+    else
+        return mf_error_set(
+            err, MF_INVALID, "--experts %s: it is blas or exact", value);
+    if (options->kernel == MFK_BLAS && !mfk_has_blas())
+        return mf_error_set(err, MF_INVALID,
+            "--experts blas: this build has no BLAS; use exact");
+    return 0;
+}
+
+static int take_fault(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    const int fault = mfr_fault_find(value);
+
+    if (fault < 0)
+        return mf_error_set(err, MF_INVALID,
+            "--fault %s: it is none, wrong-group, skip-edp-sum or "
+            "drop-last-row",
+            value);
+    options->fault = (enum mfr_fault)fault;
+    return 0;
+}
+
+static int take_db(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    (void)err;
+    options->db = value;
+    return 0;
+}
+
+static int take_run_dir(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    (void)err;
+    options->run_dir = value;
+    return 0;
+}
+
+static int take_no_history(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    (void)value, (void)err;
+    options->no_history = true;
+    return 0;
+}
+
+static int take_json(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    (void)value, (void)err;
+    options->json = true;
+    return 0;
+}
+
+static int take_quiet(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    (void)value, (void)err;
+    options->quiet = true;
+    return 0;
+}
+
+static int take_full(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    (void)value, (void)err;
+    options->full = true;
+    return 0;
+}
+
+static int take_mode(
+    struct mfr_options *options, enum mfr_mode mode, struct mf_error *err)
+{
+    if (options->mode != MFR_MODE_RUN && options->mode != mode)
+        return mf_error_set(err, MF_INVALID,
+            "--verify, --verify-all and --probe exclude each other");
+    options->mode = mode;
+    return 0;
+}
+
+static int take_verify(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    (void)value;
+    return take_mode(options, MFR_MODE_VERIFY, err);
+}
+
+static int take_verify_all(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    (void)value;
+    return take_mode(options, MFR_MODE_VERIFY_ALL, err);
+}
+
+static int take_probe(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    (void)value;
+    return take_mode(options, MFR_MODE_PROBE, err);
+}
+
+static const struct option table[] = {
+    {"pick", "K", "the plan's Kth layout (1)", take_pick},
+    {"iterations", "N", "timed iterations (20)", take_iterations},
+    {"warmup", "N", "iterations before them (3)", take_warmup},
+    {"seed", "N", "of weights, inputs and gradients (1)", take_seed},
+    {"experts", "blas|exact", "product of the experts (blas where it is)",
+        take_experts},
+    {"backend", "cpu", "what computes", take_backend},
+    {"comm", "mpi", "what communicates", take_comm},
+    {"db", "FILE", "history ($MOEFOLD_DB, else in the XDG data folder)",
+        take_db},
+    {"no-history", NULL, "record nothing", take_no_history},
+    {"run-dir", "DIR", "where the spool goes when no history can be kept",
+        take_run_dir},
+    {"verify", NULL, "hold the layout against the references instead",
+        take_verify},
+    {"full", NULL, "with --verify: the plan's whole shape", take_full},
+    {"verify-all", NULL, "verify every layout of this job's world",
+        take_verify_all},
+    {"fault", "NAME", "with --verify, --verify-all: seed a fault", take_fault},
+    {"probe", NULL, "exchange rate and latency between 2 ranks", take_probe},
+    {"json", NULL, "one JSON document", take_json},
+    {"quiet", NULL, "print nothing when all is well", take_quiet},
+    {NULL, NULL, NULL, NULL},
+};
+
+void mfr_options_help(void)
+{
+    fputs("usage: mpirun -n WORLD moefold-run PLAN [OPTION]…\n"
+          "Runs one folded MoE layer in each pipeline stage of a plan, forward "
+          "and\nbackward, and times its phases.\n\n",
+        stdout);
+    for (const struct option *o = table; o->name; o++) {
+        char text[64];
+
+        snprintf(text, sizeof text, "--%s%s%s", o->name, o->value ? " " : "",
+            o->value ? o->value : "");
+        printf("  %-22s %s\n", text, o->help);
+    }
+    fputs("  --help                 show this\n"
+          "  --version              show the version\n\n"
+          "OPENBLAS_NUM_THREADS says how many threads a rank's products use "
+          "(1).\n"
+          "Exit status: 0 done, 1 it failed, 2 wrong usage or input, 3 "
+          "verification\nfound a difference.\n",
+        stdout);
+}
+
+/* The option called NAME, LENGTH bytes of it; NULL: none. */
+static const struct option *find(const char *name, size_t length)
+{
+    for (const struct option *o = table; o->name; o++)
+        if (strlen(o->name) == length && !strncmp(o->name, name, length))
+            return o;
+    return NULL;
+}
+
+/* argv[*at], which begins with "--"; its value may be the next one. */
+static int take_option(int argc, char **argv, int *at,
+    struct mfr_options *options, struct mf_error *err)
+{
+    const char *name = argv[*at] + 2, *equals = strchr(name, '=');
+    const size_t length = equals ? (size_t)(equals - name) : strlen(name);
+    const struct option *option = find(name, length);
+    const char *value = equals ? equals + 1 : NULL;
+
+    if (!option)
+        return mf_error_set(err, MF_INVALID,
+            "unknown option --%.*s; see moefold-run --help", (int)length, name);
+    if (value && !option->value)
+        return mf_error_set(
+            err, MF_INVALID, "--%s takes no value", option->name);
+    if (!value && option->value) {
+        if (*at + 1 >= argc)
+            return mf_error_set(
+                err, MF_INVALID, "--%s needs %s", option->name, option->value);
+        value = argv[++*at];
+    }
+    return option->take(options, value, err);
+}
+
+static int take_operand(
+    const char *text, struct mfr_options *options, struct mf_error *err)
+{
+    if (options->plan)
+        return mf_error_set(err, MF_INVALID,
+            "one plan at a time, not %s and %s", options->plan, text);
+    options->plan = text;
+    return 0;
+}
+
+static int options_check(
+    const struct mfr_options *options, struct mf_error *err)
+{
+    const bool verify = options->mode == MFR_MODE_VERIFY ||
+                        options->mode == MFR_MODE_VERIFY_ALL;
+    const bool takes_plan =
+        options->mode == MFR_MODE_RUN || options->mode == MFR_MODE_VERIFY;
+
+    if (takes_plan && !options->plan)
+        return mf_error_set(
+            err, MF_INVALID, "which plan? see moefold-run --help");
+    if (!takes_plan && options->plan)
+        return mf_error_set(err, MF_INVALID, "%s: --%s takes no plan",
+            options->plan,
+            options->mode == MFR_MODE_PROBE ? "probe" : "verify-all");
+    if (options->fault != MFR_FAULT_NONE && !verify)
+        return mf_error_set(
+            err, MF_INVALID, "--fault goes with --verify or --verify-all");
+    if (options->full && options->mode != MFR_MODE_VERIFY)
+        return mf_error_set(err, MF_INVALID, "--full goes with --verify");
+    return 0;
+}
+
+int mfr_options_parse(
+    int argc, char **argv, struct mfr_options *options, struct mf_error *err)
+{
+    bool only_operands = false;
+
+    *options = (struct mfr_options){
+        .mode = MFR_MODE_RUN,
+        .pick = 1,
+        .iterations = 20,
+        .warmup = 3,
+        .seed = 1,
+        .kernel = mfk_has_blas() ? MFK_BLAS : MFK_EXACT,
+    };
+    for (int i = 1; i < argc; i++) {
+        const char *text = argv[i];
+
+        if (!only_operands && !strcmp(text, "--help")) {
+            options->mode = MFR_MODE_HELP;
+            return 0;
+        }
+        if (!only_operands && !strcmp(text, "--version")) {
+            options->mode = MFR_MODE_VERSION;
+            return 0;
+        }
+        if (!only_operands && !strcmp(text, "--")) {
+            only_operands = true;
+        } else if (!only_operands && !strncmp(text, "--", 2)) {
+            if (take_option(argc, argv, &i, options, err))
+                return -1;
+        } else if (!only_operands && text[0] == '-' && text[1]) {
+            return mf_error_set(err, MF_INVALID,
+                "unknown option %s; see moefold-run --help", text);
+        } else if (take_operand(text, options, err)) {
+            return -1;
+        }
+    }
+    return options_check(options, err);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What a run prints.
+ */
+#include "runtime/report.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *text(const char *value)
+{
+    return *value ? json_string(value) : json_null();
+}
+
+static bool executed(const struct mfr_report *report, int phase)
+{
+    return !isnan(report->phase_s[phase][MF_FORWARD]) ||
+           !isnan(report->phase_s[phase][MF_BACKWARD]);
+}
+
+static json_t *phase_json(const struct mfr_report *report, int phase)
+{
+    const double *measured = report->phase_s[phase];
+    const double *predicted = report->cost->phase_s[phase];
+
+    return json_pack("{s:o, s:o, s:o, s:o}", "forward_ms",
+        number(1e3 * measured[MF_FORWARD]), "backward_ms",
+        number(1e3 * measured[MF_BACKWARD]), "predicted_forward_ms",
+        number(1e3 * predicted[MF_FORWARD]), "predicted_backward_ms",
+        number(1e3 * predicted[MF_BACKWARD]));
+}
+
+static json_t *phases_json(const struct mfr_report *report)
+{
+    json_t *phases = json_object();
+
+    for (int phase = 0; phases && phase < MF_PHASES; phase++) {
+        if (!executed(report, phase))
+            continue;
+        if (json_object_set_new(phases, mf_phase_name((enum mf_phase)phase),
+                phase_json(report, phase))) {
+            json_decref(phases);
+            phases = NULL;
+        }
+    }
+    return phases;
+}
+
+static json_t *notes_json(const struct mfr_report *report)
+{
+    return report->note ? json_pack("[s]", report->note) : json_array();
+}
+
+static json_t *report_json(const struct mfr_report *report)
+{
+    const struct mfdb_run *run = report->run;
+
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, "
+                     "s:I, s:o, s:s, s:o, s:o, s:o}",
+        "run_id", run->run_id, "status", run->status, "model", run->model,
+        "layout", run->layout, "order", run->rank_order, "ranks",
+        (json_int_t)run->ranks, "nodes", (json_int_t)run->nodes, "job_id",
+        text(run->job_id), "layer_ms", number(1e3 * run->layer_s),
+        "predicted_ms", number(1e3 * run->predicted_s), "tokens_per_s",
+        number(run->tokens_per_s), "iterations", (json_int_t)run->iterations,
+        "imbalance", number(run->imbalance), "history", report->history->state,
+        "spool",
+        report->history->spool_path && report->history->state[0] == 's'
+            ? json_string(report->history->spool_path)
+            : json_null(),
+        "phases", phases_json(report), "notes", notes_json(report));
+}
+
+static int write_failed(struct mf_error *err)
+{
+    return mf_error_set(err, MF_FAILED, "cannot write the result");
+}
+
+int mfr_report_json(const struct mfr_report *report, struct mf_error *err)
+{
+    json_t *json = report_json(report);
+    int rc = 0;
+
+    if (!json)
+        return mf_error_set(err, MF_FAILED, "out of memory for the result");
+    if (json_dumpf(json, stdout, JSON_INDENT(2)) || putchar('\n') == EOF ||
+        fflush(stdout))
+        rc = write_failed(err);
+    json_decref(json);
+    return rc;
+}
+
+/* A time in milliseconds, or a dash. */
+static void cell(double seconds)
+{
+    if (isnan(seconds))
+        printf(" %10s", "-");
+    else
+        printf(" %10.3f", 1e3 * seconds);
+}
+
+static void line(
+    const char *name, const double *measured, const double *predicted)
+{
+    printf("%-20s", name);
+    for (int d = 0; d < MF_DIRECTIONS; d++) {
+        cell(measured[d]);
+        cell(predicted[d]);
+    }
+    putchar('\n');
+}
+
+static void head(const struct mfr_report *report)
+{
+    const struct mfdb_run *run = report->run;
+
+    printf("run %s: %s on %" PRId64 " ranks, %s\n", run->run_id, run->layout,
+        run->ranks, run->model);
+    if (report->note)
+        printf("note: %s\n", report->note);
+    printf("\n%-20s %10s %10s %10s %10s\n", "milliseconds", "forward",
+        "predicted", "backward", "predicted");
+}
+
+static void foot(const struct mfr_report *report)
+{
+    const struct mfdb_run *run = report->run;
+
+    printf("\nlayer, forward and backward, slowest rank, median of %" PRId64
+           ": %.3f ms",
+        run->iterations, 1e3 * run->layer_s);
+    if (!isnan(run->predicted_s))
+        printf(", predicted %.3f ms", 1e3 * run->predicted_s);
+    printf("\n%.0f tokens/s, imbalance (Gini) %.3f, history %s\n",
+        run->tokens_per_s, run->imbalance, report->history->state);
+}
+
+int mfr_report_table(const struct mfr_report *report, struct mf_error *err)
+{
+    head(report);
+    for (int phase = 0; phase < MF_PHASES; phase++)
+        if (executed(report, phase))
+            line(mf_phase_name((enum mf_phase)phase), report->phase_s[phase],
+                report->cost->phase_s[phase]);
+    foot(report);
+    return fflush(stdout) || ferror(stdout) ? write_failed(err) : 0;
+}
