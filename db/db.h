@@ -153,7 +153,8 @@ void mfdb_spool_close(mfdb_spool *spool);
 /* Merge one spool in one transaction and remove it once it is committed. A
  * cut or damaged tail is left out; a spool without its last record whose
  * writer is gone becomes a run that is "lost". Refused while the writer lives;
- * 0 when another process has merged it meanwhile.
+ * 0 when another process has merged it meanwhile. -1 when it failed, -2 when
+ * the file is not a spool that can be read; then it is left as it is.
  */
 int mfdb_merge(mfdb *db, const char *spool, char err[MFDB_ERROR_TEXT]);
 

@@ -17,7 +17,13 @@
 
 #include "db/internal.h"
 
-enum outcome { MERGE_FAILED = -1, MERGE_OK, MERGE_LIVE, MERGE_GONE };
+enum outcome {
+    MERGE_BAD = -2, /* not a spool that can be read */
+    MERGE_FAILED = -1,
+    MERGE_OK,
+    MERGE_LIVE,
+    MERGE_GONE,
+};
 
 static sqlite3_stmt *prepare_run(mfdb *db, char *err)
 {
@@ -140,24 +146,23 @@ static int read_run(struct mfdb_reader *reader, struct mfdb_run *run, char *err)
     return 0;
 }
 
-static int save_spool(mfdb *db, struct mfdb_reader *reader, char *err)
+static int save_spool(
+    mfdb *db, struct mfdb_reader *reader, struct mfdb_run *run, char *err)
 {
-    struct mfdb_run run;
     int64_t id = 0;
     int rc;
 
-    if (read_run(reader, &run, err) < 0 ||
-        mfdb_sql_exec(db, "BEGIN IMMEDIATE", err) < 0)
+    if (mfdb_sql_exec(db, "BEGIN IMMEDIATE", err) < 0)
         return -1;
     /* What it stays if no last record comes. */
-    snprintf(run.status, sizeof run.status, "lost");
-    run.ended_at = run.layer_s = run.tokens_per_s = (double)NAN;
-    if (save_run(db, &run, err) < 0)
+    snprintf(run->status, sizeof run->status, "lost");
+    run->ended_at = run->layer_s = run->tokens_per_s = (double)NAN;
+    if (save_run(db, run, err) < 0)
         goto fail;
-    rc = find_run(db, run.run_id, &id, err);
+    rc = find_run(db, run->run_id, &id, err);
     if (rc == 0)
-        mfdb_error(err, "%s: run %s vanished", db->path, run.run_id);
-    if (rc <= 0 || save_rest(db, reader, id, run.run_id, err) < 0 ||
+        mfdb_error(err, "%s: run %s vanished", db->path, run->run_id);
+    if (rc <= 0 || save_rest(db, reader, id, run->run_id, err) < 0 ||
         mfdb_sql_exec(db, "COMMIT", err) < 0)
         goto fail;
     return 0;
@@ -166,27 +171,38 @@ fail:
     return -1;
 }
 
+static enum outcome merge_reader(
+    mfdb *db, struct mfdb_reader *reader, int fd, const char *path, char *err)
+{
+    struct mfdb_run run;
+
+    if (mfdb_reader_open(reader, fd, path, err) < 0 ||
+        read_run(reader, &run, err) < 0)
+        return MERGE_BAD;
+    if (save_spool(db, reader, &run, err) < 0)
+        return MERGE_FAILED;
+    /* Still under the lock, so that nobody merges it in vain. */
+    if (unlink(path) != 0 && errno != ENOENT)
+        mfdb_error(db->warning, "%s: is merged but can't be removed: %s", path,
+            strerror(errno));
+    return MERGE_OK;
+}
+
 static enum outcome merge_locked(mfdb *db, int fd, const char *path, char *err)
 {
     struct mfdb_reader *reader = calloc(1, sizeof *reader);
-    int rc;
+    enum outcome outcome = MERGE_FAILED;
 
-    if (!reader) {
+    if (reader)
+        outcome = merge_reader(db, reader, fd, path, err);
+    else
+        mfdb_error(err, "out of memory");
+    if (!reader || !reader->file)
         close(fd);
-        return (enum outcome)mfdb_error(err, "out of memory");
-    }
-    rc = mfdb_reader_open(reader, fd, path, err);
-    if (rc == 0)
-        rc = save_spool(db, reader, err);
-    /* Still under the lock, so that nobody merges it in vain. */
-    if (rc == 0 && unlink(path) != 0 && errno != ENOENT)
-        mfdb_error(db->warning, "%s: is merged but can't be removed: %s", path,
-            strerror(errno));
-    if (!reader->file)
-        close(fd);
-    mfdb_reader_close(reader);
+    if (reader)
+        mfdb_reader_close(reader);
     free(reader);
-    return rc == 0 ? MERGE_OK : MERGE_FAILED;
+    return outcome;
 }
 
 static int open_spool(const char *path)
@@ -231,7 +247,7 @@ static enum outcome try_merge(mfdb *db, const char *path, char *err)
 fail:
     if (fd >= 0)
         close(fd);
-    return MERGE_FAILED;
+    return MERGE_BAD;
 }
 
 /* Does the spool at PATH have its last record? */
@@ -265,8 +281,10 @@ static int check_gone(mfdb *db, const char *path, char *err)
     if (mfdb_uuid_ok(run_id) &&
         strcmp(name + MFDB_UUID_TEXT - 1, ".spool") == 0)
         rc = find_run(db, run_id, &id, err);
-    if (rc == 0)
-        return mfdb_error(err, "%s: no such file", path);
+    if (rc == 0) {
+        mfdb_error(err, "%s: no such file", path);
+        return MERGE_BAD;
+    }
     return rc < 0 ? -1 : 0;
 }
 
@@ -288,7 +306,7 @@ int mfdb_merge(mfdb *db, const char *spool, char err[MFDB_ERROR_TEXT])
         return mfdb_error(err, "%s: its run is still writing", spool);
     if (outcome == MERGE_GONE)
         return check_gone(db, spool, err);
-    return outcome == MERGE_OK ? 0 : -1;
+    return outcome;
 }
 
 static int is_spool_name(const struct dirent *entry)
@@ -312,7 +330,7 @@ static void merge_leftover(mfdb *db, const char *folder, const char *name)
         return;
     }
     snprintf(path, room, "%s/%s", folder, name);
-    if (try_merge(db, path, err) == MERGE_FAILED && !db->warning[0])
+    if (try_merge(db, path, err) < 0 && !db->warning[0])
         memcpy(db->warning, err, sizeof err);
     free(path);
 }

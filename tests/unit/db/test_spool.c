@@ -171,7 +171,7 @@ static void a_spool_merged_by_another_is_no_error(void **state)
     assert_false(file_exists(path));
     assert_int_equal(mfdb_merge(db, path, bed->err), 0);
     path[strlen(path) - strlen("0.spool")] ^= 1;
-    assert_int_equal(mfdb_merge(db, path, bed->err), -1);
+    assert_int_equal(mfdb_merge(db, path, bed->err), -2);
     assert_non_null(strstr(bed->err, "no such file"));
     mfdb_close(db);
 }
@@ -356,7 +356,7 @@ static void what_is_no_spool_is_refused_and_kept(void **state)
         text = file_read(path);
         db = open_update(bed);
         assert_non_null(strstr(mfdb_warning(db), "not a spool"));
-        assert_int_equal(mfdb_merge(db, path, bed->err), -1);
+        assert_int_equal(mfdb_merge(db, path, bed->err), -2);
         assert_file_is(path, text);
         mfdb_close(db);
         free(text.byte);
