@@ -64,6 +64,9 @@ moefold_SOURCES += planner/cli/cmd_launch.c planner/cli/cmd_map.c \
     planner/cli/cmd_run.c
 moefold_SOURCES += planner/cli/cmd_predict.c planner/cli/cmd_plan.c \
     planner/cli/fitted.c planner/cli/fitted.h
+moefold_SOURCES += planner/cli/cmd_history.c \
+    planner/cli/history_json.c planner/cli/history_table.c \
+    planner/cli/history.h planner/cli/database.c planner/cli/database.h
 moefold_LDADD = libmoefold-launcher.a libmoefold-planner.a \
     libmoefold-layout.a libmoefold-db.a \
     $(HWLOC_LIBS) $(SLURM_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS)

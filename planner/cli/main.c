@@ -17,6 +17,8 @@ int main(int argc, char **argv)
         &mf_command_map,
         &mf_command_run,
         &mf_command_verify,
+        &mf_command_history,
+        &mf_command_predict,
         NULL,
     };
 

@@ -22,3 +22,10 @@ unit_tests += tests/unit/db/test_crash
 tests_unit_db_test_crash_SOURCES = tests/unit/db/test_crash.c $(db_test_help)
 tests_unit_db_test_crash_CFLAGS = $(db_test_cflags)
 tests_unit_db_test_crash_LDADD = $(db_test_libs)
+
+check_PROGRAMS += tests/unit/db/write_spool
+tests_unit_db_write_spool_SOURCES = tests/unit/db/write_spool.c
+tests_unit_db_write_spool_CFLAGS = $(AM_CFLAGS)
+tests_unit_db_write_spool_LDADD = libmoefold-db.a $(SQLITE_LIBS)
+
+command_tests += tests/command/t0501-history.t
