@@ -109,8 +109,7 @@ void mf_history_table(const struct mfdb_runs *runs)
     for (size_t i = 0; i < runs->count; i++) {
         const struct mfdb_run *run = &runs->run[i];
 
-        printf("%.8s  %-19s  %-*s  %-*s  %5" PRId64
-               "  %-*s  %-7s  %s  %s  %s\n",
+        printf("%.8s  %-19s  %-*s  %-*s  %s  %-*s  %-7s  %s  %s  %s\n",
             run->run_id, date(run->started_at, a), model, plain(run->model, b),
             place, layout(run, c), number(5, run->ranks, h), job,
             plain(run->job_id, d), run->status,

@@ -18,7 +18,6 @@ int main(int argc, char **argv)
         &mf_command_run,
         &mf_command_verify,
         &mf_command_history,
-        &mf_command_predict,
         NULL,
     };
 
