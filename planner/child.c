@@ -110,6 +110,21 @@ static int limit(int what, size_t value)
     return setrlimit(what, &r);
 }
 
+/* No handler of the parent runs here, and nothing is blocked or ignored. */
+static int signals_reset(void)
+{
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    sigset_t none;
+
+    for (int i = 1; i < NSIG; i++)
+        if (i != SIGKILL && i != SIGSTOP && sigaction(i, &plain, NULL) != 0 &&
+            errno != EINVAL)
+            return -1;
+    if (sigemptyset(&none) != 0)
+        return -1;
+    return sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 static int child_prepare(const struct mf_child_limits *limits, int noise)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -117,9 +132,8 @@ static int child_prepare(const struct mf_child_limits *limits, int noise)
     if (null < 0 || dup2(null, STDIN_FILENO) < 0 ||
         dup2(noise, STDOUT_FILENO) < 0 || dup2(noise, STDERR_FILENO) < 0)
         return -1;
-    if (signal(SIGPIPE, SIG_DFL) == SIG_ERR ||
-        signal(SIGTERM, SIG_DFL) == SIG_ERR ||
-        prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || limit(RLIMIT_CORE, 0) != 0)
+    if (signals_reset() != 0 || prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 ||
+        limit(RLIMIT_CORE, 0) != 0)
         return -1;
     if (limits->memory_bytes && limit(RLIMIT_AS, limits->memory_bytes) != 0)
         return -1;
