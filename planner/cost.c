@@ -119,7 +119,7 @@ static void case_settle(const mf_pricer *pricer, struct mf_case *c)
 {
     const struct mf_layout *l = c->layout;
     const struct mf_settings *s = c->settings;
-    double k = (double)c->model->topk, limit = s->capacity_factor;
+    double k = (double)c->model->topk, limit = s->capacity_factor, hot;
 
     c->micro_batches = 1;
     if (s->global_batch > 0)
@@ -127,12 +127,17 @@ static void case_settle(const mf_pricer *pricer, struct mf_case *c)
     c->wide_tokens = (double)s->micro_batch * (double)s->seq / (double)l->cp;
     c->tokens = c->wide_tokens / (double)l->tp;
     c->sent_rows = c->tokens * k;
-    c->hot = mf_balance_hottest(pricer->alpha, c->model->experts,
-        c->model->topk, l->ep, c->tokens * (double)(l->ep * l->etp));
+    hot = mf_balance_hottest(pricer->alpha, c->model->experts, c->model->topk,
+        l->ep, c->tokens * (double)(l->ep * l->etp));
     if (!isnan(limit)) {
         c->sent_rows *= limit < 1 ? limit : 1;
-        c->hot = fmin(c->hot, limit < 1 ? 1 : limit);
+        hot = fmin(hot, limit < 1 ? 1 : limit);
     }
+    c->held_rows = c->sent_rows * hot * (double)l->etp;
+    /* Ranks that share cores leave theirs to a busier one: until the hottest
+     * would need more than a whole core, only the sum of all counts.
+     */
+    c->hot = fmax(1, hot * c->rates->share);
     c->rows = c->sent_rows * c->hot * (double)l->etp;
     c->low = s->precision != MF_BF16;
 }

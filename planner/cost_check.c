@@ -105,7 +105,8 @@ static const char *check_layers(const struct mf_model *m,
             "vpp %" PRId64 " needs more than one pipeline stage; "
             "leave it at 1 or raise pp",
             vpp);
-    if (vpp > m->layers || l->pp > m->layers / vpp)
+    /* Embedding and loss may take the place of a layer each. */
+    if (vpp > m->layers + 2 || l->pp > (m->layers + 2) / vpp)
         return broken(err, "fewer layers than pipeline chunks",
             "pp %" PRId64 " with vpp %" PRId64 " makes more chunks than the "
             "%" PRId64 " layers of %s; lower one of them",

@@ -204,7 +204,7 @@ static double moe_activations(const struct mf_case *c)
     double f = (double)m->moe_ffn / (double)c->layout->etp;
     double kept = (m->gated ? 2 : 1) + (selective ? 0 : 1);
     double bytes =
-        c->rows * (h + kept * f) * w + c->tokens * (double)m->experts * 8;
+        c->held_rows * (h + kept * f) * w + c->tokens * (double)m->experts * 8;
 
     if (m->shared_ffn > 0)
         bytes += mlp_activations(c, (double)m->shared_ffn);
@@ -232,7 +232,7 @@ static double layer_activations(
 /* Send and receive copies of the rows, alive in one layer at a time. */
 static double dispatch_buffer(const struct mf_case *c)
 {
-    return (c->sent_rows + c->rows) * (double)c->model->hidden *
+    return (c->sent_rows + c->held_rows) * (double)c->model->hidden *
            c->rates->element_bytes;
 }
 

@@ -44,6 +44,7 @@ struct mf_cost_rates {
     double tier_bytes_per_s[MF_TIERS_MAX];
     double tier_latency_s[MF_TIERS_MAX];
     double element_bytes; /* of an activation */
+    double share;         /* of a core: under 1 when CPU ranks share cores */
     double memory_bytes;  /* of the device, NAN: not known */
     bool cpu, blackwell;
     const double *coef;
@@ -106,8 +107,10 @@ struct mf_case {
     double tokens;         /* of a rank: b*s/(tp*cp) */
     double wide_tokens;    /* of its tensor parallel group: b*s/cp */
     double sent_rows;      /* tokens*k, after capacity */
-    double hot;            /* most loaded expert rank over the mean */
-    double rows;           /* of the hottest rank's experts */
+    double hot;            /* time of the most loaded expert rank over the
+                              mean: as its load, but see share of the rates */
+    double rows;           /* of the hottest rank's experts, for its time */
+    double held_rows;      /* the same, for its memory */
     double token_flops;    /* model FLOPs of a token, both passes */
     bool low;              /* 8-bit products */
 };

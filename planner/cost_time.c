@@ -23,6 +23,7 @@ void mf_cost_rates_init(struct mf_cost_rates *rates,
         .memory_bytes_per_s =
             cluster->gpu.hbm_bytes_per_s * coef[MF_COEF_HBM] * share,
         .element_bytes = cluster->cpu_ranks ? 4 : 2,
+        .share = share,
         .memory_bytes = cluster->gpu.memory_bytes,
         .cpu = cluster->cpu_ranks,
         .coef = coef,

@@ -46,7 +46,8 @@ libmoefold_planner_a_SOURCES += \
     planner/cost_check.c planner/cost_flops.c planner/cost_layer.c \
     planner/cost_memory.c planner/cost_place.c planner/cost_step.c \
     planner/cost_time.c planner/cost_parts.h planner/cost_place.h \
-    planner/search.c
+    planner/search.c \
+    planner/fit.c planner/fit_rows.c planner/fit_solve.c planner/fit_rows.h
 
 bin_PROGRAMS += moefold
 moefold_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
@@ -63,6 +64,7 @@ moefold_SOURCES += planner/cli/cmd_cluster.c
 moefold_SOURCES += planner/cli/cmd_launch.c planner/cli/cmd_map.c \
     planner/cli/cmd_run.c
 moefold_SOURCES += planner/cli/cmd_predict.c planner/cli/cmd_plan.c \
+    planner/cli/cmd_fit.c \
     planner/cli/fitted.c planner/cli/fitted.h
 moefold_SOURCES += planner/cli/cmd_history.c \
     planner/cli/history_json.c planner/cli/history_table.c \
