@@ -63,14 +63,14 @@ static void print_state(const struct mf_cluster *c)
 
 static void print_figures(const struct mf_cluster *c)
 {
+    const char *each = c->cpu_ranks ? "each rank" : "each GPU";
+    const char *flops_unit = c->cpu_ranks ? "GFLOP/s fp32" : "TFLOP/s bf16";
     char memory[32], flops[32], hbm[32];
 
-    printf("  %-10s%s GiB, %s TFLOP/s %s, %s GB/s memory\n",
-        c->cpu_ranks ? "each rank" : "each GPU",
+    printf("  %-10s%s GiB, %s %s, %s GB/s memory\n", each,
         figure_text(c->gpu.memory_bytes, GIB, 0, memory),
-        figure_text(c->gpu.bf16_flops, 1e12, 0, flops),
-        c->cpu_ranks ? "fp32" : "bf16",
-        figure_text(c->gpu.hbm_bytes_per_s, 1e9, 0, hbm));
+        figure_text(c->gpu.bf16_flops, c->cpu_ranks ? 1e9 : 1e12, 0, flops),
+        flops_unit, figure_text(c->gpu.hbm_bytes_per_s, 1e9, 0, hbm));
 }
 
 static void print_tiers(const struct mf_cluster *c)
