@@ -33,7 +33,8 @@ moefold_run_SOURCES = runtime/main.c \
     runtime/options.h runtime/options.c \
     runtime/record.h runtime/record.c \
     runtime/report.h runtime/report.c \
-    runtime/run.h runtime/run.c
+    runtime/run.h runtime/run.c \
+    runtime/run_state.h runtime/run_record.c
 moefold_run_LDADD = libmoefold-runtime.a libmoefold-kernels.a \
     libmoefold-layout.a libmoefold-db.a \
     $(MPI_LIBS) $(BLAS_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS)

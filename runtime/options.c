@@ -206,8 +206,8 @@ static const struct option table[] = {
 void mfr_options_help(void)
 {
     fputs("usage: mpirun -n WORLD moefold-run PLAN [OPTION]…\n"
-          "Runs one folded MoE layer in each pipeline stage of a plan, forward "
-          "and\nbackward, and times its phases.\n\n",
+          "Runs and times a folded MoE layer in each pipeline stage of a "
+          "plan.\n",
         stdout);
     for (const struct option *o = table; o->name; o++) {
         char text[64];
@@ -217,11 +217,10 @@ void mfr_options_help(void)
         printf("  %-22s %s\n", text, o->help);
     }
     fputs("  --help                 show this\n"
-          "  --version              show the version\n\n"
-          "OPENBLAS_NUM_THREADS says how many threads a rank's products use "
-          "(1).\n"
-          "Exit status: 0 done, 1 it failed, 2 wrong usage or input, 3 "
-          "verification\nfound a difference.\n",
+          "  --version              show the version\n"
+          "OPENBLAS_NUM_THREADS: threads a rank's products use (1).\n"
+          "Exit status: 0 done, 1 it failed, 2 wrong usage or input, 3 a "
+          "difference found.\n",
         stdout);
 }
 
