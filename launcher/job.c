@@ -20,7 +20,7 @@
 #include "planner/layout/number.h"
 
 #define MINUTES_MAX ((int64_t)366 * 24 * 60)
-#define WARMUP 5        /* iterations, about what moefold-run takes */
+#define WARMUP 3        /* iterations, as moefold-run takes */
 #define START_S 60.0    /* of one srun, on a slow file system */
 #define TIME_MARGIN 3.0 /* times the prediction, before it was ever fitted */
 #define TIME_LEAST 10   /* minutes */

@@ -12,10 +12,17 @@
 #include "planner/layout/plan.h"
 
 /* Options that moefold-run takes under the same name. */
-static const struct mf_option shared_options[] = {
+static const struct mf_option pick_options[] = {
     {"pick", "K", "the plan's Kth layout (1)"},
+    {NULL, NULL, NULL},
+};
+
+static const struct mf_option shared_options[] = {
     {"seed", "N", "of the random weights and tokens"},
     {"experts", "NAME", "the experts' product: blas or exact"},
+    {"backend", "NAME", "what computes: cpu"},
+    {"comm", "NAME", "what communicates: mpi"},
+    {"quiet", NULL, "print nothing when all is well"},
     {NULL, NULL, NULL},
 };
 
@@ -23,7 +30,18 @@ static const struct mf_option run_options[] = {
     {"iterations", "N", "timed ones"},
     {"warmup", "N", "iterations before the timed ones"},
     {"db", "FILE", "the history ($MOEFOLD_DB, else the XDG data folder)"},
-    {"run-dir", "DIR", "where the run leaves its files"},
+    {"no-history", NULL, "record nothing"},
+    {"run-dir", "DIR", "where the spool goes when no history can be kept"},
+    {NULL, NULL, NULL},
+};
+
+static const struct mf_option fault_options[] = {
+    {"fault", "NAME", "seed a fault, which must be found (moefold-run(1))"},
+    {NULL, NULL, NULL},
+};
+
+static const struct mf_option full_options[] = {
+    {"full", NULL, "the plan's whole shape, not a smaller one"},
     {NULL, NULL, NULL},
 };
 
@@ -33,18 +51,23 @@ static const struct mf_option verify_options[] = {
     {NULL, NULL, NULL},
 };
 
-/* Hand on what was given of TABLE. */
-static int pass_options(const struct mf_cli *cli, const struct mf_option *table,
-    struct mfl_list *args, struct mf_error *err)
+/* Hand on what was given of TABLES. */
+static int pass_options(const struct mf_cli *cli,
+    const struct mf_option *const *tables, struct mfl_list *args,
+    struct mf_error *err)
 {
-    for (; table->name; table++) {
-        const char *value = mf_cli_value(cli, table->name);
-
-        if (value && (mfl_list_addf(args, err, "--%s", table->name) < 0 ||
-                         mfl_list_add(args, value, err) < 0))
-            return -1;
+    for (; *tables; tables++) {
+        for (const struct mf_option *o = *tables; o->name; o++) {
+            if (!mf_cli_has(cli, o->name))
+                continue;
+            if (mfl_list_addf(args, err, "--%s", o->name) < 0)
+                return -1;
+            if (o->value &&
+                mfl_list_add(args, mf_cli_value(cli, o->name), err) < 0)
+                return -1;
+        }
     }
-    return 0;
+    return mf_cli_json(cli) ? mfl_list_add(args, "--json", err) : 0;
 }
 
 /* moefold-run with ARGS on RANKS ranks; its status. */
@@ -56,9 +79,9 @@ static int start(struct mfl_list *args, int64_t ranks,
     return mfl_start_run(&run, NULL, err);
 }
 
-/* VERIFY: NULL, or the flag in front of the plan. */
-static int run_plan(const struct mf_cli *cli, const char *verify,
-    const struct mf_option *more, struct mf_error *err)
+/* MODE: NULL, or moefold-run's flag for what else it does with a plan. */
+static int run_plan(const struct mf_cli *cli, const char *mode,
+    const struct mf_option *const *tables, struct mf_error *err)
 {
     const char *file = mf_cli_operand(cli, 0);
     struct mfl_list args = {0};
@@ -71,11 +94,10 @@ static int run_plan(const struct mf_cli *cli, const char *verify,
     /* Checked here, so that a slip costs no start of all ranks. */
     if (mf_cli_integer(cli, "pick", 1, (int64_t)plan.entries, &pick, err) < 0)
         goto out;
-    if ((verify && mfl_list_add(&args, verify, err) < 0) ||
-        mfl_list_add(&args, file, err) < 0 ||
-        pass_options(cli, shared_options, &args, err) < 0 ||
-        pass_options(cli, more, &args, err) < 0 ||
-        (mf_cli_json(cli) && mfl_list_add(&args, "--json", err) < 0))
+    if ((mode && mfl_list_add(&args, mode, err) < 0) ||
+        pass_options(cli, tables, &args, err) < 0 ||
+        mfl_list_add(&args, "--", err) < 0 ||
+        mfl_list_add(&args, file, err) < 0)
         goto out;
     rc = start(&args, plan.world, &plan, err);
 out:
@@ -84,28 +106,34 @@ out:
     return rc;
 }
 
+static const struct mf_option *const run_tables[] = {
+    pick_options, shared_options, run_options, NULL};
+
 static int run_run(struct mf_cli *cli, struct mf_error *err)
 {
-    return run_plan(cli, NULL, run_options, err);
+    return run_plan(cli, NULL, run_tables, err);
 }
 
 static int verify_all(const struct mf_cli *cli, struct mf_error *err)
 {
+    static const struct mf_option *const passed[] = {
+        shared_options, fault_options, NULL};
     struct mfl_list args = {0};
     int64_t world = 0;
     int rc = -1;
 
-    if (mf_cli_operands(cli) > 0 || mf_cli_has(cli, "pick"))
+    if (mf_cli_operands(cli) > 0 || mf_cli_has(cli, "pick") ||
+        mf_cli_has(cli, "full"))
         return mf_error_set(err, MF_INVALID,
-            "--all walks all layouts of a world; give no PLAN and no --pick");
+            "--all walks all layouts of a world; give no PLAN, --pick or "
+            "--full");
     if (mf_cli_integer(cli, "world", 1, MF_WORLD_MAX, &world, err) < 0)
         return -1;
     if (world == 0)
         return mf_error_set(
             err, MF_INVALID, "--all needs --world N, the number of ranks");
     if (mfl_list_add(&args, "--verify-all", err) == 0 &&
-        pass_options(cli, shared_options, &args, err) == 0 &&
-        (!mf_cli_json(cli) || mfl_list_add(&args, "--json", err) == 0))
+        pass_options(cli, passed, &args, err) == 0)
         rc = start(&args, world, NULL, err);
     mfl_list_free(&args);
     return rc;
@@ -113,7 +141,8 @@ static int verify_all(const struct mf_cli *cli, struct mf_error *err)
 
 static int verify_run(struct mf_cli *cli, struct mf_error *err)
 {
-    static const struct mf_option none[] = {{NULL, NULL, NULL}};
+    static const struct mf_option *const passed[] = {
+        pick_options, shared_options, fault_options, full_options, NULL};
 
     if (mf_cli_has(cli, "all"))
         return verify_all(cli, err);
@@ -123,14 +152,11 @@ static int verify_run(struct mf_cli *cli, struct mf_error *err)
     if (mf_cli_operands(cli) == 0)
         return mf_error_set(
             err, MF_INVALID, "give a PLAN, or --all and --world N");
-    return run_plan(cli, "--verify", none, err);
+    return run_plan(cli, "--verify", passed, err);
 }
 
-static const struct mf_option *const run_tables[] = {
-    shared_options, run_options, NULL};
-
-static const struct mf_option *const verify_tables[] = {
-    shared_options, verify_options, NULL};
+static const struct mf_option *const verify_tables[] = {pick_options,
+    shared_options, fault_options, full_options, verify_options, NULL};
 
 const struct mf_command mf_command_run = {
     .name = "run",

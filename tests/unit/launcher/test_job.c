@@ -81,14 +81,14 @@ static void test_shape(void **state)
     assert_int_equal(job.gpus_per_node, 8);
     assert_true(job.whole_nodes);
     assert_false(job.needs_hostfile);
-    /* 25 iterations of 10 ms and a minute's start: under the least, 10. */
+    /* 23 iterations of 10 ms and a minute's start: under the least, 10. */
     assert_int_equal(job.time_minutes, 10);
     mfl_job_free(&job);
     mf_plan_free(&plan);
 }
 
-/* 10 ms a layer, 100,000 + 5 iterations, threefold, a minute to start:
- * 60 + 3 * 1000.05 s = 3060.15 s, 52 minutes when rounded up.
+/* 10 ms a layer, 100,000 + 3 iterations, threefold, a minute to start:
+ * 60 + 3 * 1000.03 s = 3060.09 s, 52 minutes when rounded up.
  */
 static void test_time_from_the_prediction(void **state)
 {
