@@ -15,7 +15,7 @@
 # cluster    four
 # layout 1   tp2.cp1.dp4.pp4/etp1.ep8.edp1 order tp-cp-ep-dp-pp
 #            predicted: MoE layer 10 ms
-# all of it  predicted: 0.25 s, starts not counted
+# all of it  predicted: 0.23 s, starts not counted
 
 set -euo pipefail
 

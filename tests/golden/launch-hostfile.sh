@@ -23,7 +23,7 @@
 #            predicted: MoE layer 12 ms
 # layout 3   tp2.cp1.dp4.pp4/etp2.ep4.edp1 order tp-cp-ep-dp-pp, coupled
 #            predicted: MoE layer 16 ms
-# all of it  predicted: 2.09 s, starts not counted
+# all of it  predicted: 2.014 s, starts not counted
 
 set -euo pipefail
 

@@ -67,6 +67,7 @@ static void begin(struct mf_plan *plan, int64_t world, const char *cluster)
     plan->entry = calloc(4, sizeof *plan->entry);
     assert_non_null(plan->entry);
     fill_model(&plan->model);
+    plan->cluster.gpu = (struct mf_gpu){"H100", NAN, NAN, NAN};
     snprintf(plan->cluster.name, sizeof plan->cluster.name, "%s", cluster);
 }
 
