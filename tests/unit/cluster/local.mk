@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+command_tests += tests/command/t0120-cluster.t
 unit_tests += tests/unit/cluster/test_cluster tests/unit/cluster/test_child \
     tests/unit/cluster/test_sources
 tests_unit_cluster_test_cluster_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
