@@ -14,10 +14,12 @@ libmoefold_runtime_a_SOURCES = \
     runtime/layer_state.h \
     runtime/route.h runtime/route.c \
     runtime/machine.h runtime/machine.c \
+    runtime/options.h runtime/options.c \
     runtime/probe.h runtime/probe.c \
     runtime/setup.h runtime/setup.c \
     runtime/shard.h runtime/shard.c \
     runtime/splits.h runtime/splits.c \
+    runtime/stats.h runtime/stats.c \
     runtime/timing.h runtime/timing.c \
     runtime/reference.h runtime/reference.c \
     runtime/verify.h runtime/verify.c \
@@ -30,7 +32,6 @@ libmoefold_runtime_a_SOURCES = \
 # No libslurm: it is for compute nodes, and may one day link CUDA.
 moefold_run_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS) $(JANSSON_CFLAGS)
 moefold_run_SOURCES = runtime/main.c \
-    runtime/options.h runtime/options.c \
     runtime/record.h runtime/record.c \
     runtime/report.h runtime/report.c \
     runtime/run.h runtime/run.c \

@@ -13,28 +13,7 @@
 
 #include "runtime/machine.h"
 #include "runtime/report.h"
-
-static int compare(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* G = 2 sum i*x_i / (n sum x_i) - (n + 1) / n, x ascending, i from 1. */
-double mfr_gini(int64_t n, int64_t *loads)
-{
-    double sum = 0, weighted = 0;
-
-    qsort(loads, (size_t)n, sizeof *loads, compare);
-    for (int64_t i = 0; i < n; i++) {
-        sum += (double)loads[i];
-        weighted += (double)(i + 1) * (double)loads[i];
-    }
-    if (sum <= 0)
-        return 0;
-    return 2 * weighted / ((double)n * sum) - (double)(n + 1) / (double)n;
-}
+#include "runtime/stats.h"
 
 int mfr_run_imbalance(
     struct mfr_run *run, double *imbalance, struct mf_error *err)

@@ -26,11 +26,6 @@ struct mfr_run {
     struct mfdb_run record; /* rank 0 */
 };
 
-/* Gini coefficient of loads[n], sorted in place: 0 all equal, near 1 one has
- * all.
- */
-double mfr_gini(int64_t n, int64_t *loads);
-
 /* Of the expert loads in a stage, the largest over stages. Collective. */
 int mfr_run_imbalance(
     struct mfr_run *run, double *imbalance, struct mf_error *err);

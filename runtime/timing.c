@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "runtime/stats.h"
+
 int mfr_timing_init(struct mfr_timing *timing, MPI_Comm world,
     int64_t iterations, struct mf_error *err)
 {
@@ -32,21 +34,6 @@ void mfr_timing_free(struct mfr_timing *timing)
     free(timing->all);
     free(timing->sort);
     free(timing->iteration);
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-double mfr_median(size_t n, double *values)
-{
-    if (n == 0)
-        return NAN;
-    qsort(values, n, sizeof *values, compare);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
 /* The larger, taking NAN for none. */

@@ -49,11 +49,6 @@ void mfr_timing_free(struct mfr_timing *timing);
 int mfr_timing_add(struct mfr_timing *timing, const struct mfr_record *record,
     bool flush, struct mf_error *err);
 
-/* Median of VALUES, which are sorted in place; NAN of none. Even counts: the
- * mean of the middle two.
- */
-double mfr_median(size_t n, double *values);
-
 /* Median over iterations of the slowest rank's layer time, and of the slowest
  * rank's time in a phase (NAN: not executed). Rank 0; -1 out of memory.
  */

@@ -26,3 +26,18 @@ tests_unit_runtime_test_walk_LDADD = libmoefold-runtime.a \
 
 command_tests += tests/command/t0410-verify-all.t \
     tests/command/t0411-verify-fault.t
+
+unit_tests += tests/unit/runtime/test_data
+tests_unit_runtime_test_data_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_runtime_test_data_SOURCES = tests/unit/runtime/test_data.c \
+    runtime/data.c runtime/data.h runtime/shard.c runtime/shard.h
+tests_unit_runtime_test_data_LDADD = libmoefold-layout.a $(UNIT_LIBS)
+
+if WITH_MPI
+unit_tests += tests/unit/runtime/test_options
+endif
+tests_unit_runtime_test_options_CFLAGS = $(UNIT_CFLAGS) $(MPI_CFLAGS)
+tests_unit_runtime_test_options_SOURCES = tests/unit/runtime/test_options.c
+tests_unit_runtime_test_options_LDADD = libmoefold-runtime.a \
+    libmoefold-kernels.a libmoefold-layout.a $(UNIT_LIBS) $(JANSSON_LIBS) \
+    $(BLAS_LIBS) $(MPI_LIBS)
