@@ -113,13 +113,13 @@ int mfdb_best(mfdb *db, const struct mfdb_filter *filter,
     sqlite3_str_appendall(sql, "SELECT ");
     mfdb_record_columns(&mfdb_run_record, sql, false);
     sqlite3_str_appendall(sql,
-        " FROM (SELECT *,"
+        " FROM run JOIN (SELECT id AS chosen, layer_s AS chosen_s,"
         " row_number() OVER (PARTITION BY" MFDB_BEST_KEY
         " ORDER BY layer_s, id) AS place,"
         " count(*) OVER (PARTITION BY" MFDB_BEST_KEY ") AS runs"
         " FROM run WHERE status = 'done' AND layer_s IS NOT NULL AND" FILTER
-        ") WHERE place = (runs + 1) / 2"
-        " ORDER BY layer_s, started_unix_s DESC, id DESC LIMIT ?5");
+        ") ON id = chosen WHERE place = (runs + 1) / 2"
+        " ORDER BY chosen_s, started_unix_s DESC, id DESC LIMIT ?5");
     return query(db, sql, filter, runs, err);
 }
 
