@@ -38,3 +38,6 @@ tests_unit_launcher_test_script_SOURCES = tests/unit/launcher/test_script.c \
 tests_unit_launcher_test_script_LDADD = $(launcher_test_libs)
 
 EXTRA_DIST += tests/golden/launch-block.sh tests/golden/launch-hostfile.sh
+
+command_tests += tests/command/t0301-map.t tests/command/t0302-launch.t \
+    tests/command/t0402-launch-local.t
