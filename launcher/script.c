@@ -118,6 +118,9 @@ static void variables(FILE *out, const struct mfl_job *job)
     fputs("\n# srun of Slurm 22.05 to 23.02 reads a task's cores only here.\n"
           "export SRUN_CPUS_PER_TASK=\"${SLURM_CPUS_PER_TASK:-1}\"\n"
           "export OPENBLAS_NUM_THREADS=\"$SRUN_CPUS_PER_TASK\"\n\n"
+          "# The tree that Slurm 22.05 takes by default lets ranks of a busy\n"
+          "# cluster out of MPI_Init too early, and they crash.\n"
+          "export SLURM_PMIX_FENCE=\"${SLURM_PMIX_FENCE:-ring}\"\n\n"
           "# Left over from elsewhere it would silently move the ranks.\n"
           "unset SLURM_HOSTFILE\n",
         out);

@@ -27,6 +27,10 @@ db='/var/lib/moefold/history.db'
 export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"
 export OPENBLAS_NUM_THREADS="$SRUN_CPUS_PER_TASK"
 
+# The tree that Slurm 22.05 takes by default lets ranks of a busy
+# cluster out of MPI_Init too early, and they crash.
+export SLURM_PMIX_FENCE="${SLURM_PMIX_FENCE:-ring}"
+
 # Left over from elsewhere it would silently move the ranks.
 unset SLURM_HOSTFILE
 
