@@ -1,1 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
+cost_bed = tests/unit/cost/bed.c tests/unit/cost/bed.h
+cost_libs = libmoefold-planner.a libmoefold-layout.a $(JANSSON_LIBS) \
+    $(UNIT_LIBS)
+
+unit_tests += tests/unit/cost/test_place
+tests_unit_cost_test_place_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_cost_test_place_SOURCES = tests/unit/cost/test_place.c $(cost_bed)
+tests_unit_cost_test_place_LDADD = $(cost_libs)
+
+unit_tests += tests/unit/cost/test_cost
+tests_unit_cost_test_cost_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_cost_test_cost_SOURCES = tests/unit/cost/test_cost.c $(cost_bed)
+tests_unit_cost_test_cost_LDADD = $(cost_libs)
+
+unit_tests += tests/unit/cost/test_search
+tests_unit_cost_test_search_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_cost_test_search_SOURCES = tests/unit/cost/test_search.c \
+    $(cost_bed)
+tests_unit_cost_test_search_LDADD = $(cost_libs)
+
+unit_tests += tests/unit/cost/test_fit
+tests_unit_cost_test_fit_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_cost_test_fit_SOURCES = tests/unit/cost/test_fit.c $(cost_bed)
+tests_unit_cost_test_fit_LDADD = libmoefold-planner.a libmoefold-layout.a \
+    libmoefold-db.a $(JANSSON_LIBS) $(SQLITE_LIBS) $(UNIT_LIBS)
