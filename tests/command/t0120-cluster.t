@@ -37,7 +37,7 @@ check 'keeps its measures' jq -es \
     '.[0].gpu == .[1].gpu and .[0].tiers == .[1].tiers' first.json second.json
 
 expect 'zero GPUs' 2 moefold cluster dgx-h100:0
-expect_error 'gets the mend' 'dgx-h100:0 has zero GPUs; give at least dgx-h100:1$'
+expect_error 'gets the mend' 'has zero GPUs; give at least dgx-h100:1$'
 expect 'a preset without a size' 2 moefold cluster dgx-h100
 expect_error 'says how to give one' 'dgx-h100:N .*--world$'
 expect 'a number that is none' 2 moefold cluster dgx-h100:many
