@@ -25,6 +25,7 @@ libmoefold_runtime_a_SOURCES = \
     runtime/verify.h runtime/verify.c \
     runtime/verify_case.h runtime/verify_case.c \
     runtime/verify_check.h runtime/verify_check.c \
+    runtime/verify_compare.h runtime/verify_compare.c \
     runtime/verify_expected.h runtime/verify_expected.c \
     runtime/verify_folded.h runtime/verify_folded.c \
     runtime/walk.h runtime/walk.c

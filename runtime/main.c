@@ -24,11 +24,13 @@ static int verify(
         .full = options->full,
         .json = options->json,
         .kernel = options->kernel,
+        .seed = (uint64_t)options->seed,
         .fault = options->fault,
     };
     const struct mfr_walk_options walk = {
         .json = options->json,
         .kernel = options->kernel,
+        .seed = (uint64_t)options->seed,
         .fault = options->fault,
     };
 

@@ -267,7 +267,10 @@ static void run_token(struct mfr_reference *ref,
         ref->count[e]++;
     }
     router_backward(ref, weights, route, x, dx, s);
-    ref->loss += dot(y, dy, shape->hidden);
+    for (int64_t i = 0; i < shape->hidden; i++) {
+        ref->loss += y[i] * dy[i];
+        ref->loss_squares += y[i] * dy[i] * y[i] * dy[i];
+    }
     ref->done++;
 }
 

@@ -50,6 +50,7 @@ struct mfr_reference {
     double *output; /* [T][hidden] */
     double *dx;     /* [T][hidden] */
     double loss;
+    double loss_squares; /* sum of the squares of its terms y_i dy_i */
     double *router, *gate, *up, *down; /* gradients, shaped as the weights */
     int64_t near_ties; /* tokens whose last chosen and first rejected scores
                           lie within MFR_REFERENCE_TIE */

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "runtime/setup.h"
 #include "runtime/verify_case.h"
 
 #define COMM_TIMEOUT_S 60.0
@@ -30,7 +31,7 @@ static int64_t cut_multiple(int64_t n, int64_t most, int64_t step)
     return most > step ? most - most % step : step;
 }
 
-static void cut(const struct mf_layout *layout, struct mfr_shape *shape)
+static void cut_shape(const struct mf_layout *layout, struct mfr_shape *shape)
 {
     int64_t tokens = TOKENS_MOST / least(layout->dp, TOKENS_MOST);
 
@@ -51,24 +52,10 @@ int mfr_verify_shape(const struct mf_plan *plan,
     const struct mf_plan_entry *entry, bool full, struct mfr_shape *shape,
     struct mf_error *err)
 {
-    const struct mf_model *model = &plan->model;
-
-    if (model->experts < 1)
-        return mf_error_set(err, MF_INVALID,
-            "verify: model %s has no experts; plan for one that has",
-            model->name);
-    *shape = (struct mfr_shape){
-        .seq = entry->settings.seq,
-        .batch = entry->settings.micro_batch,
-        .hidden = model->hidden,
-        .ffn = model->moe_ffn,
-        .experts = model->experts,
-        .topk = model->topk,
-        .renormalize = model->router.renormalize,
-        .scaling = model->router.scaling,
-    };
+    if (mfr_setup_shape(plan, entry, shape, err))
+        return -1;
     if (!full)
-        cut(&entry->layout, shape);
+        cut_shape(&entry->layout, shape);
     return mfr_layer_check(shape, &entry->layout, err);
 }
 
@@ -81,19 +68,20 @@ static json_t *shape_json(const struct mfr_shape *shape)
         "renormalize", shape->renormalize, "scaling", shape->scaling);
 }
 
-static int print_json(const struct mfr_verify_case *work, int64_t world,
+static int print_json(const struct mf_layout *layout,
+    const struct mfr_verify_case *work, int64_t world,
     const struct mfr_verify_result *result, bool held)
 {
-    char layout[MF_LAYOUT_TEXT];
+    char text[MF_LAYOUT_TEXT];
     json_t *shape = shape_json(&work->shape);
     json_t *checks = mfr_checks_to_json(&result->checks);
     json_t *json = NULL;
     int rc = -1;
 
-    mf_layout_format(&work->layout, layout, sizeof layout);
+    mf_layout_format(layout, text, sizeof text);
     if (shape && checks)
         json = json_pack("{s:s, s:I, s:O, s:s, s:s, s:b, s:I, s:O}", "layout",
-            layout, "world", (json_int_t)world, "shape", shape, "experts",
+            text, "world", (json_int_t)world, "shape", shape, "experts",
             work->kernel == MFK_EXACT ? "exact" : "blas", "fault",
             mfr_fault_name(work->fault), "ok", held, "near_ties",
             (json_int_t)result->near_ties, "checks", checks);
@@ -106,18 +94,19 @@ static int print_json(const struct mfr_verify_case *work, int64_t world,
     return rc;
 }
 
-static int print_table(const struct mfr_verify_case *work, int64_t world,
+static int print_table(const struct mf_layout *layout,
+    const struct mfr_verify_case *work, int64_t world,
     const struct mfr_verify_result *result, bool held)
 {
     const struct mfr_shape *s = &work->shape;
-    char layout[MF_LAYOUT_TEXT];
+    char text[MF_LAYOUT_TEXT];
 
-    mf_layout_format(&work->layout, layout, sizeof layout);
+    mf_layout_format(layout, text, sizeof text);
     if (printf("layout  %s, %" PRId64 " ranks\n"
                "shape   seq %" PRId64 ", micro batch %" PRId64
                ", hidden %" PRId64 ", ffn %" PRId64 ", experts %" PRId64
                ", topk %" PRId64 "\n\n",
-            layout, world, s->seq, s->batch, s->hidden, s->ffn, s->experts,
+            text, world, s->seq, s->batch, s->hidden, s->ffn, s->experts,
             s->topk) < 0 ||
         mfr_checks_print(&result->checks, stdout, NULL) ||
         printf("\n%s; %" PRId64 " near ties\n",
@@ -126,73 +115,102 @@ static int print_table(const struct mfr_verify_case *work, int64_t world,
     return fflush(stdout) ? -1 : 0;
 }
 
-static int verify_entry(MPI_Comm world,
-    const struct mfr_verify_options *options, struct mfr_verify_case *work,
-    bool *held, struct mf_error *err)
+/* Bytes of the reference on the first rank of a stage besides the layer's: two
+ * weights in double precision and two in single.
+ */
+static int64_t reference_bytes(const struct mfr_shape *shape)
 {
-    struct mfr_verify_result result;
-    struct mfr_comms comms;
-    int rc;
+    int64_t bytes;
 
-    if (mfr_comms_create(world, &work->layout, COMM_TIMEOUT_S, &comms, err))
+    if (__builtin_mul_overflow(shape->experts, 3 * (8 + 8 + 4 + 4), &bytes) ||
+        __builtin_mul_overflow(bytes, shape->hidden, &bytes) ||
+        __builtin_mul_overflow(bytes, shape->ffn, &bytes))
+        return INT64_MAX;
+    return bytes;
+}
+
+static int check_memory(MPI_Comm world, const struct mf_layout *layout,
+    const struct mfr_shape *shape, struct mf_error *err)
+{
+    struct mf_coords c;
+    int64_t bytes;
+    int rank;
+
+    if (mfr_mpi(MPI_Comm_rank(world, &rank), "verify: MPI_Comm_rank", err))
         return -1;
-    rc = mfr_verify_case_run(work, &comms, &result, err);
-    if (!rc) {
-        *held = !mfr_checks_failed(&result.checks);
-        if (comms.rank == 0)
-            rc = (options->json ? print_json : print_table)(
-                work, comms.size, &result, *held);
-        if (rc)
-            mf_error_set(err, MF_FAILED,
-                "verify: cannot write the result; is the disk full?");
-        rc = mfr_agree(world, rc, err);
+    mf_layout_coords(layout, rank, &c);
+    bytes = mfr_layer_bytes(shape, layout, rank);
+    if (bytes < 0 ||
+        (c.tp == 0 && c.cp == 0 && c.dp == 0 &&
+            __builtin_add_overflow(bytes, reference_bytes(shape), &bytes)))
+        bytes = INT64_MAX;
+    return mfr_setup_memory(world, bytes, err);
+}
+
+static int verify_layout(const struct mfr_verify_options *options,
+    const struct mf_layout *layout, const struct mfr_comms *comms,
+    const struct mfr_verify_case *work, bool *held, struct mf_error *err)
+{
+    struct mfr_verifier verifier;
+    struct mfr_verify_result result;
+    int rc = 0;
+
+    if (mfr_verifier_create(comms, layout, &verifier, err))
+        return -1;
+    if (mfr_verify_case_run(&verifier, work, &result, err)) {
+        rc = -1;
+        goto out;
     }
-    mfr_comms_free(&comms);
+    *held = !mfr_checks_failed(&result.checks);
+    if (comms->rank == 0)
+        rc = (options->json ? print_json : print_table)(
+            layout, work, comms->size, &result, *held);
+    if (rc)
+        mf_error_set(err, MF_FAILED,
+            "verify: cannot write the result; is the disk full?");
+    rc = mfr_agree(comms->base, rc, err);
+out:
+    mfr_verifier_free(&verifier);
     return rc;
 }
 
-static int pick(const struct mfr_verify_options *options,
-    const struct mf_plan *plan, int size, struct mfr_verify_case *work,
-    struct mf_error *err)
+static int verify_entry(MPI_Comm world,
+    const struct mfr_verify_options *options, const struct mf_plan *plan,
+    bool *held, struct mf_error *err)
 {
     const struct mf_plan_entry *entry;
-
-    if (options->pick < 1 || (uint64_t)options->pick > plan->entries)
-        return mf_error_set(err, MF_INVALID,
-            "verify: %s: --pick %" PRId64 ", but it holds %zu layouts",
-            options->plan, options->pick, plan->entries);
-    entry = &plan->entry[options->pick - 1];
-    if (mf_layout_world(&entry->layout) != size)
-        return mf_error_set(err, MF_INVALID,
-            "verify: %s is for %" PRId64 " ranks, but this job has %d",
-            options->plan, mf_layout_world(&entry->layout), size);
-    *work = (struct mfr_verify_case){.layout = entry->layout,
+    struct mfr_verify_case work = {
         .seed = options->seed,
         .kernel = options->kernel,
-        .fault = options->fault};
-    if (mfr_verify_shape(plan, entry, options->full, &work->shape, err))
-        return mf_error_prefix(err, "%s", options->plan);
-    return 0;
+        .fault = options->fault,
+    };
+    struct mfr_comms comms;
+    int size, rc;
+
+    if (mfr_mpi(MPI_Comm_size(world, &size), "verify: MPI_Comm_size", err))
+        return -1;
+    rc = mfr_setup_pick(plan, options->pick, size, &entry, err) ||
+                 mfr_verify_shape(plan, entry, options->full, &work.shape, err)
+             ? mf_error_prefix(err, "%s", options->plan)
+             : 0;
+    if (mfr_agree(world, rc, err) ||
+        check_memory(world, &entry->layout, &work.shape, err) ||
+        mfr_comms_create(world, &entry->layout, COMM_TIMEOUT_S, &comms, err))
+        return -1;
+    rc = verify_layout(options, &entry->layout, &comms, &work, held, err);
+    mfr_comms_free(&comms);
+    return rc;
 }
 
 int mfr_verify_main(MPI_Comm world, const struct mfr_verify_options *options,
     bool *held, struct mf_error *err)
 {
-    struct mfr_verify_case work;
-    struct mf_plan plan = {0};
-    bool read = false;
-    int size, rc;
+    struct mf_plan plan;
+    int rc;
 
-    if (mfr_mpi(MPI_Comm_size(world, &size), "verify: MPI_Comm_size", err))
+    if (mfr_setup_plan(world, options->plan, &plan, err))
         return -1;
-    rc = mf_plan_read(options->plan, &plan, err);
-    read = !rc;
-    if (!rc)
-        rc = pick(options, &plan, size, &work, err);
-    rc = mfr_agree(world, rc, err);
-    if (!rc)
-        rc = verify_entry(world, options, &work, held, err);
-    if (read)
-        mf_plan_free(&plan);
+    rc = verify_entry(world, options, &plan, held, err);
+    mf_plan_free(&plan);
     return rc;
 }

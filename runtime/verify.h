@@ -11,9 +11,6 @@
 #include "planner/layout/plan.h"
 #include "runtime/layer.h"
 
-/* Any seed will do; this one leaves no near tie in the walk. */
-#define MFR_VERIFY_SEED 20240607
-
 struct mfr_verify_options {
     const char *plan;     /* file */
     int64_t pick;         /* which of its layouts, from 1 */

@@ -36,6 +36,12 @@ void mfr_check_double(struct mfr_check *check, double a, double b)
     check->max_ref = fmax(check->max_ref, fabs(b));
 }
 
+void mfr_check_sum(struct mfr_check *check, double a, double b, double scale)
+{
+    mfr_check_double(check, a, b);
+    check->max_ref = fmax(check->max_ref, scale);
+}
+
 void mfr_check_doubles(
     struct mfr_check *check, const float *a, const double *b, int64_t n)
 {

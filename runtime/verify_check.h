@@ -50,6 +50,11 @@ void mfr_check_doubles(
     struct mfr_check *check, const float *a, const double *b, int64_t n);
 void mfr_check_double(struct mfr_check *check, double a, double b);
 
+/* A sum whose terms may cancel: SCALE, its usual size, counts as a reference
+ * too, for no arithmetic keeps digits that cancelled.
+ */
+void mfr_check_sum(struct mfr_check *check, double a, double b, double scale);
+
 /* The same, and the bits. */
 void mfr_check_floats(
     struct mfr_check *check, const float *a, const float *b, int64_t n);

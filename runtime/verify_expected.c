@@ -3,12 +3,9 @@
  */
 #include "runtime/verify_expected.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "runtime/data.h"
-
-#define COMM_TIMEOUT_S 60.0
 
 void *mfr_room(int64_t a, int64_t b, size_t size, struct mf_error *err)
 {
@@ -39,40 +36,30 @@ int mfr_share(MPI_Comm comm, void *data, int64_t bytes, struct mf_error *err)
     return 0;
 }
 
-/* One run of the layer alone in its world, fed the micro batches of all. */
+/* The layer alone in its world, fed the micro batches of all. */
 struct alone {
-    struct mf_layout layout;
-    struct mfr_comms comms;
-    bool connected; /* comms hold something */
     mfr_layer *layer;
     float *x, *dy;
 };
 
-static int alone_create(const struct mfr_verify_case *work, struct alone *alone,
+static int alone_create(const struct mfr_verifier *verifier,
+    const struct mfr_verify_case *work, struct alone *alone,
     struct mf_error *err)
 {
+    int64_t rows = work->shape.seq * work->shape.batch;
+
     *alone = (struct alone){0};
-    if (mf_layout_parse("tp1", &alone->layout, err) ||
-        mf_layout_resolve(&alone->layout, 1, ~0u, err) ||
-        mfr_comms_create(
-            MPI_COMM_SELF, &alone->layout, COMM_TIMEOUT_S, &alone->comms, err))
+    if (mfr_layer_create(&work->shape, &verifier->alone_layout,
+            &verifier->alone, work->kernel, MFR_FAULT_NONE, &alone->layer, err))
         return -1;
-    alone->connected = true;
-    if (mfr_layer_create(&work->shape, &alone->layout, &alone->comms,
-            work->kernel, MFR_FAULT_NONE, &alone->layer, err))
-        return -1;
-    alone->x = mfr_room(work->shape.seq * work->shape.batch, work->shape.hidden,
-        sizeof(float), err);
-    alone->dy = mfr_room(work->shape.seq * work->shape.batch,
-        work->shape.hidden, sizeof(float), err);
+    alone->x = mfr_room(rows, work->shape.hidden, sizeof(float), err);
+    alone->dy = mfr_room(rows, work->shape.hidden, sizeof(float), err);
     return alone->x && alone->dy ? 0 : -1;
 }
 
 static void alone_free(struct alone *alone)
 {
     mfr_layer_free(alone->layer);
-    if (alone->connected)
-        mfr_comms_free(&alone->comms);
     free(alone->x);
     free(alone->dy);
 }
@@ -81,9 +68,11 @@ static void alone_free(struct alone *alone)
 static void fill(const struct mfr_verify_case *work, enum mfr_tensor tensor,
     int64_t pp, int64_t block, int64_t rows, int64_t columns, float *out)
 {
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = 0; i < rows; i++) {
         mfr_data_row(&work->shape, work->seed, tensor, pp, block, i, 0, columns,
             out + i * columns);
+        mfr_verify_case_bend(work, tensor, i, out + i * columns);
+    }
 }
 
 static void fill_weights(
@@ -188,17 +177,22 @@ static void keep_reference(const struct mfr_verify_case *work, double scale,
     scale_array(ref->up, expert, scale);
     scale_array(ref->down, expert, scale);
     memcpy(expected->router, ref->router, (size_t)router * sizeof(double));
-    expected->loss = ref->loss;
-    expected->grad_norm = mfr_reference_grad_norm(ref);
-    expected->near_ties = ref->near_ties;
+    *expected->sums = (struct mfr_expected_sums){
+        .loss = ref->loss,
+        .loss_scale = sqrt(ref->loss_squares),
+        .grad_norm = mfr_reference_grad_norm(ref),
+        .near_ties = ref->near_ties,
+    };
 }
 
-static int work_out(const struct mfr_verify_case *work, int64_t pp,
-    double scale, struct mfr_expected *expected, struct mf_error *err)
+static int work_out(const struct mfr_verifier *verifier,
+    const struct mfr_verify_case *work, double scale,
+    struct mfr_expected *expected, struct mf_error *err)
 {
+    int64_t pp = verifier->coords.pp;
     struct mfr_reference_shape shape = {
         .tokens = expected->per_batch,
-        .batches = work->layout.dp,
+        .batches = verifier->layout.dp,
         .hidden = work->shape.hidden,
         .ffn = work->shape.ffn,
         .experts = work->shape.experts,
@@ -211,7 +205,7 @@ static int work_out(const struct mfr_verify_case *work, int64_t pp,
     struct alone alone;
     int rc = -1;
 
-    if (alone_create(work, &alone, err) ||
+    if (alone_create(verifier, work, &alone, err) ||
         mfr_reference_create(&shape, &expected->reference, err))
         goto out;
     fill_weights(work, pp, mfr_layer_weights(alone.layer));
@@ -232,103 +226,78 @@ out:
     return rc;
 }
 
-static int allocate(const struct mfr_verify_case *work,
-    struct mfr_expected *expected, struct mf_error *err)
+/* The next ITEMS of the arena; before it is there, only its size grows. */
+static void *take(struct mfr_expected *expected, int64_t items, size_t size)
 {
-    const struct mfr_shape *shape = &work->shape;
-    int64_t tokens;
+    int64_t at = expected->arena_bytes, bytes = items * (int64_t)size;
 
-    if (__builtin_mul_overflow(
-            shape->seq, shape->batch, &expected->per_batch) ||
-        __builtin_mul_overflow(expected->per_batch, work->layout.dp, &tokens))
-        return mf_error_set(
-            err, MF_INVALID, "verify: more tokens than 64 bits can count");
-    expected->tokens = tokens;
-    expected->ids = mfr_room(tokens, shape->topk, sizeof(int32_t), err);
-    expected->weights = mfr_room(tokens, shape->topk, sizeof(float), err);
-    expected->counts = mfr_room(shape->experts, 1, sizeof(int64_t), err);
-    expected->y = mfr_room(tokens, shape->hidden, sizeof(float), err);
-    expected->dx = mfr_room(tokens, shape->hidden, sizeof(float), err);
-    expected->ref_ids = mfr_room(tokens, shape->topk, sizeof(int32_t), err);
-    expected->ref_weights = mfr_room(tokens, shape->topk, sizeof(double), err);
-    expected->ref_y = mfr_room(tokens, shape->hidden, sizeof(double), err);
-    expected->ref_dx = mfr_room(tokens, shape->hidden, sizeof(double), err);
-    expected->router =
-        mfr_room(shape->experts, shape->hidden, sizeof(double), err);
-    return expected->ids && expected->weights && expected->counts &&
-                   expected->y && expected->dx && expected->ref_ids &&
-                   expected->ref_weights && expected->ref_y &&
-                   expected->ref_dx && expected->router
-               ? 0
-               : -1;
+    expected->arena_bytes += (bytes + 15) / 16 * 16;
+    return expected->arena ? expected->arena + at : NULL;
 }
 
-static int share_all(const struct mfr_verify_case *work, MPI_Comm stage,
+static void place(const struct mfr_shape *shape, struct mfr_expected *e)
+{
+    int64_t chosen = e->tokens * shape->topk;
+    int64_t values = e->tokens * shape->hidden;
+
+    e->arena_bytes = 0;
+    e->ids = take(e, chosen, sizeof *e->ids);
+    e->weights = take(e, chosen, sizeof *e->weights);
+    e->counts = take(e, shape->experts, sizeof *e->counts);
+    e->y = take(e, values, sizeof *e->y);
+    e->dx = take(e, values, sizeof *e->dx);
+    e->ref_ids = take(e, chosen, sizeof *e->ref_ids);
+    e->ref_weights = take(e, chosen, sizeof *e->ref_weights);
+    e->ref_y = take(e, values, sizeof *e->ref_y);
+    e->ref_dx = take(e, values, sizeof *e->ref_dx);
+    e->router = take(e, shape->experts * shape->hidden, sizeof *e->router);
+    e->sums = take(e, 1, sizeof *e->sums);
+}
+
+static int allocate(const struct mfr_shape *shape, int64_t dp,
     struct mfr_expected *e, struct mf_error *err)
 {
-    int64_t chosen = e->tokens * work->shape.topk;
-    int64_t values = e->tokens * work->shape.hidden;
-    int64_t router = work->shape.experts * work->shape.hidden;
-    double scalar[2] = {e->loss, e->grad_norm};
-    const struct {
-        void *data;
-        int64_t items;
-        size_t size;
-    } part[] = {
-        {e->ids, chosen, sizeof *e->ids},
-        {e->weights, chosen, sizeof *e->weights},
-        {e->counts, work->shape.experts, sizeof *e->counts},
-        {e->y, values, sizeof *e->y},
-        {e->dx, values, sizeof *e->dx},
-        {e->ref_ids, chosen, sizeof *e->ref_ids},
-        {e->ref_weights, chosen, sizeof *e->ref_weights},
-        {e->ref_y, values, sizeof *e->ref_y},
-        {e->ref_dx, values, sizeof *e->ref_dx},
-        {e->router, router, sizeof *e->router},
-        {scalar, 2, sizeof *scalar},
-        {&e->near_ties, 1, sizeof e->near_ties},
-    };
+    const int64_t most = (int64_t)1 << 48;
 
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-        if (mfr_share(stage, part[i].data,
-                part[i].items * (int64_t)part[i].size, err))
-            return -1;
-    e->loss = scalar[0];
-    e->grad_norm = scalar[1];
+    /* With each product in bounds no sum of place() overflows. */
+    if (__builtin_mul_overflow(shape->seq, shape->batch, &e->per_batch) ||
+        __builtin_mul_overflow(e->per_batch, dp, &e->tokens) ||
+        e->tokens > most / shape->topk || e->tokens > most / shape->hidden ||
+        shape->experts > most / shape->hidden)
+        return mf_error_set(
+            err, MF_INVALID, "verify: out of memory; take a smaller shape");
+    place(shape, e);
+    e->arena = mfr_room(e->arena_bytes, 1, 1, err);
+    if (!e->arena)
+        return -1;
+    place(shape, e);
     return 0;
 }
 
-int mfr_expected_create(const struct mfr_verify_case *work, int64_t pp,
-    double scale, MPI_Comm stage, struct mfr_expected *expected,
-    struct mf_error *err)
+int mfr_expected_create(const struct mfr_verifier *verifier,
+    const struct mfr_verify_case *work, double scale,
+    struct mfr_expected *expected, struct mf_error *err)
 {
     int rank, rc;
 
     *expected = (struct mfr_expected){0};
-    if (mfr_mpi(MPI_Comm_rank(stage, &rank), "verify: MPI_Comm_rank", err))
+    if (mfr_mpi(MPI_Comm_rank(verifier->stage, &rank), "verify: MPI_Comm_rank",
+            err))
         return -1;
-    rc = allocate(work, expected, err);
+    rc = allocate(&work->shape, verifier->layout.dp, expected, err);
     if (!rc && rank == 0)
-        rc = work_out(work, pp, scale, expected, err);
-    if (mfr_agree(stage, rc, err))
+        rc = work_out(verifier, work, scale, expected, err);
+    if (mfr_agree(verifier->stage, rc, err))
         return -1;
-    return share_all(work, stage, expected, err);
+    return mfr_share(
+        verifier->stage, expected->arena, expected->arena_bytes, err);
 }
 
 void mfr_expected_free(struct mfr_expected *expected)
 {
     if (!expected)
         return;
-    free(expected->ids);
-    free(expected->weights);
-    free(expected->counts);
-    free(expected->y);
-    free(expected->dx);
-    free(expected->ref_ids);
-    free(expected->ref_weights);
-    free(expected->ref_y);
-    free(expected->ref_dx);
-    free(expected->router);
     mfr_reference_free(&expected->reference);
+    free(expected->arena);
     *expected = (struct mfr_expected){0};
 }

@@ -7,6 +7,11 @@
 #include "runtime/reference.h"
 #include "runtime/verify_case.h"
 
+struct mfr_expected_sums {
+    double loss, loss_scale, grad_norm;
+    int64_t near_ties;
+};
+
 /* T = dp * seq * batch tokens of a stage: by micro batch, then position, then
  * sequence.
  */
@@ -19,23 +24,27 @@ struct mfr_expected {
     int64_t *counts; /* [experts] */
     float *y, *dx;   /* [T][hidden] */
 
-    /* The double-precision reference, gradients apart. */
-    int32_t *ref_ids;    /* [T][topk] */
-    double *ref_weights; /* [T][topk] */
-    double *ref_y, *ref_dx;
-    double loss, grad_norm;
-    double *router; /* gradient [experts][hidden] */
-    int64_t near_ties;
+    /* The double-precision reference, expert gradients apart. */
+    int32_t *ref_ids;       /* [T][topk] */
+    double *ref_weights;    /* [T][topk] */
+    double *ref_y, *ref_dx; /* [T][hidden] */
+    double *router;         /* gradient [experts][hidden] */
+    struct mfr_expected_sums *sums;
+
+    /* All of the above lie in one piece, so that sharing is one broadcast. */
+    char *arena;
+    int64_t arena_bytes;
 
     struct mfr_reference reference; /* on the stage's first rank alone */
 };
 
-/* Of the layout's stage PP; collective over STAGE, all ranks of which return
- * the same. Gradients are times SCALE, as the layer's are.
+/* For this rank's stage; collective over it, and all its ranks return the
+ * same. Gradients are times SCALE, as the layer's are. To be freed in any
+ * case.
  */
-int mfr_expected_create(const struct mfr_verify_case *work, int64_t pp,
-    double scale, MPI_Comm stage, struct mfr_expected *expected,
-    struct mf_error *err);
+int mfr_expected_create(const struct mfr_verifier *verifier,
+    const struct mfr_verify_case *work, double scale,
+    struct mfr_expected *expected, struct mf_error *err);
 void mfr_expected_free(struct mfr_expected *expected);
 
 /* BYTES of DATA from the first rank of COMM to all. */

@@ -8,14 +8,29 @@
 
 #include "runtime/verify_expected.h"
 
-static int folded_create(const struct mfr_verify_case *work,
-    const struct mfr_comms *comms, struct mfr_folded *run, struct mf_error *err)
+/* What the layer seeded by itself, changed as WORK asks. */
+static void folded_bend(
+    const struct mfr_verify_case *work, struct mfr_folded *run)
+{
+    int64_t hidden = work->shape.hidden;
+    struct mfr_tensors weights = mfr_layer_weights(run->layer);
+    int64_t tokens = mfr_layer_shard(run->layer)->tokens;
+
+    for (int64_t e = 0; e < work->shape.experts; e++)
+        mfr_verify_case_bend(work, MFR_ROUTER, e, weights.router + e * hidden);
+    for (int64_t t = 0; t < tokens; t++)
+        mfr_verify_case_bend(work, MFR_INPUT, t, run->x + t * hidden);
+}
+
+static int folded_create(const struct mfr_verifier *verifier,
+    const struct mfr_verify_case *work, struct mfr_folded *run,
+    struct mf_error *err)
 {
     int64_t tokens;
 
     *run = (struct mfr_folded){0};
-    if (mfr_layer_create(&work->shape, &work->layout, comms, work->kernel,
-            work->fault, &run->layer, err))
+    if (mfr_layer_create(&work->shape, &verifier->layout, verifier->comms,
+            work->kernel, work->fault, &run->layer, err))
         return -1;
     tokens = mfr_layer_shard(run->layer)->tokens;
     run->x = mfr_room(tokens, work->shape.hidden, sizeof(float), err);
@@ -27,6 +42,7 @@ static int folded_create(const struct mfr_verify_case *work,
     mfr_layer_seed(run->layer, work->seed);
     mfr_layer_seed_input(run->layer, work->seed, run->x);
     mfr_layer_seed_output_grad(run->layer, work->seed, run->dy);
+    folded_bend(work, run);
     return 0;
 }
 
@@ -45,22 +61,24 @@ double mfr_folded_scale(const struct mf_layout *layout)
     return 1.0 / (double)(layout->dp * layout->cp);
 }
 
-int mfr_folded_run(const struct mfr_verify_case *work,
-    const struct mfr_comms *comms, struct mfr_folded *run, struct mf_error *err)
+int mfr_folded_run(const struct mfr_verifier *verifier,
+    const struct mfr_verify_case *work, struct mfr_folded *run,
+    struct mf_error *err)
 {
-    int rc = folded_create(work, comms, run, err);
+    MPI_Comm base = verifier->comms->base;
+    int rc = folded_create(verifier, work, run, err);
 
-    if (mfr_agree(comms->base, rc, err))
+    if (mfr_agree(base, rc, err))
         return -1;
     rc = mfr_layer_forward(run->layer, run->x, run->y, err);
-    if (mfr_agree(comms->base, rc, err))
+    if (mfr_agree(base, rc, err))
         return -1;
     rc = mfr_layer_backward(run->layer, run->dy, run->dx, err);
-    if (mfr_agree(comms->base, rc, err))
+    if (mfr_agree(base, rc, err))
         return -1;
     rc = mfr_layer_reduce_gradients(
-        run->layer, mfr_folded_scale(&work->layout), err);
-    return mfr_agree(comms->base, rc, err);
+        run->layer, mfr_folded_scale(&verifier->layout), err);
+    return mfr_agree(base, rc, err);
 }
 
 bool mfr_same(const void *a, const void *b, int64_t items, size_t size)

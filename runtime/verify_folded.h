@@ -12,11 +12,11 @@ struct mfr_folded {
 };
 
 /* Create and seed the layer, run it forward and backward, reduce its
- * gradients. Collective over COMMS' base; all ranks return the same. RUN is to
- * be freed in any case.
+ * gradients. Collective over the base; all ranks return the same. RUN is to be
+ * freed in any case.
  */
-int mfr_folded_run(const struct mfr_verify_case *work,
-    const struct mfr_comms *comms, struct mfr_folded *run,
+int mfr_folded_run(const struct mfr_verifier *verifier,
+    const struct mfr_verify_case *work, struct mfr_folded *run,
     struct mf_error *err);
 
 /* Whether two runs left the same bits on this rank. */

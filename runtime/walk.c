@@ -11,6 +11,7 @@
 #include "runtime/verify_case.h"
 
 #define COMM_TIMEOUT_S 60.0
+#define WALK_CASES 3
 
 /* Ways to cut N ranks into three ordered factors, one after another: start
  * with {0, 0, 0}; false: no more.
@@ -80,7 +81,7 @@ struct walk {
     MPI_Comm world;
     int rank;
     const struct mfr_walk_options *options;
-    struct mfr_shape shape[2];
+    struct mfr_verify_case work[WALK_CASES];
     int64_t layouts, failed, near_ties;
     json_t *failures; /* rank 0 with --json */
     struct mf_error *err;
@@ -88,34 +89,56 @@ struct walk {
 
 /* Small shapes that any layout of the world divides. The first has shards of
  * unequal length; the second fewer tokens than ranks, so that some hold none
- * and most experts get no row, weights that do not sum to 1, and K = 1.
+ * and most experts get no row, weights that do not sum to 1, and K = 1; in
+ * the third one expert draws nearly all, and K is over 2, so that the order in
+ * which the rows of a token are added shows in the bits.
  */
-static void walk_shapes(int64_t world, struct mfr_shape shape[2])
+static void walk_cases(const struct mfr_walk_options *options, int64_t world,
+    struct mfr_verify_case work[WALK_CASES])
 {
-    shape[0] = (struct mfr_shape){.seq = 13,
-        .batch = 2,
-        .hidden = 10,
-        .ffn = 2 * world,
-        .experts = 2 * world,
-        .topk = 2,
-        .renormalize = true,
-        .scaling = 1};
-    shape[1] = (struct mfr_shape){.seq = 3,
-        .batch = 1,
-        .hidden = 7,
-        .ffn = world,
-        .experts = 3 * world,
-        .topk = 1,
-        .renormalize = false,
-        .scaling = 2.5};
+    static const struct mfr_shape shape[WALK_CASES] = {
+        {.seq = 13,
+            .batch = 2,
+            .hidden = 10,
+            .ffn = 2,
+            .experts = 2,
+            .topk = 2,
+            .renormalize = true,
+            .scaling = 1},
+        {.seq = 3,
+            .batch = 1,
+            .hidden = 7,
+            .ffn = 1,
+            .experts = 3,
+            .topk = 1,
+            .scaling = 2.5},
+        {.seq = 17,
+            .batch = 1,
+            .hidden = 33,
+            .ffn = 3,
+            .experts = 4,
+            .topk = 4,
+            .renormalize = true,
+            .scaling = 1},
+    };
+
+    for (int i = 0; i < WALK_CASES; i++) {
+        work[i] = (struct mfr_verify_case){.shape = shape[i],
+            .seed = options->seed,
+            .kernel = options->kernel,
+            .fault = options->fault,
+            .lopsided = i == 2};
+        work[i].shape.ffn *= world;
+        work[i].shape.experts *= world;
+    }
 }
 
 static int report_json(struct walk *walk, const char *layout,
-    const struct mfr_checks *checks, int shape)
+    const struct mfr_checks *checks, int number)
 {
     json_t *list = mfr_checks_to_json(checks);
-    json_t *item = list ? json_pack("{s:s, s:i, s:o}", "layout", layout,
-                              "shape", shape, "checks", list)
+    json_t *item = list ? json_pack("{s:s, s:i, s:o}", "layout", layout, "case",
+                              number, "checks", list)
                         : NULL;
 
     if (!item || json_array_append_new(walk->failures, item))
@@ -124,7 +147,7 @@ static int report_json(struct walk *walk, const char *layout,
 }
 
 static int report(struct walk *walk, const struct mf_layout *layout,
-    const struct mfr_checks *checks, int shape)
+    const struct mfr_checks *checks, int number)
 {
     const struct mfr_check *first = mfr_checks_failed(checks);
     char text[MF_LAYOUT_TEXT];
@@ -133,46 +156,54 @@ static int report(struct walk *walk, const struct mf_layout *layout,
         return 0;
     mf_layout_format(layout, text, sizeof text);
     if (walk->options->json)
-        return report_json(walk, text, checks, shape);
-    if (printf("%s shape %d: %s is wrong (max rel %.3g)\n", text, shape,
+        return report_json(walk, text, checks, number);
+    if (printf("%s case %d: %s is wrong (max rel %.3g)\n", text, number,
             first->name, first->max_rel) < 0)
         return mf_error_set(walk->err, MF_FAILED,
             "verify: cannot write the result; is the disk full?");
     return 0;
 }
 
+static int walk_cases_of(struct walk *walk, const struct mf_layout *layout,
+    const struct mfr_verifier *verifier)
+{
+    bool held = true;
+
+    for (int i = 0; i < WALK_CASES; i++) {
+        struct mfr_verify_result result;
+
+        if (mfr_verify_case_run(verifier, &walk->work[i], &result, walk->err))
+            return -1;
+        walk->near_ties += result.near_ties;
+        if (!mfr_checks_failed(&result.checks))
+            continue;
+        held = false;
+        if (mfr_agree(walk->world, report(walk, layout, &result.checks, i),
+                walk->err))
+            return -1;
+    }
+    walk->layouts++;
+    walk->failed += !held;
+    return 0;
+}
+
 static int walk_layout(const struct mf_layout *layout, void *data)
 {
     struct walk *walk = data;
+    struct mfr_verifier verifier;
     struct mfr_comms comms;
-    bool held = true;
     int rc;
 
     if (mfr_comms_create(
             walk->world, layout, COMM_TIMEOUT_S, &comms, walk->err))
         return -1;
-    rc = 0;
-    for (int i = 0; i < 2 && !rc; i++) {
-        struct mfr_verify_case work = {.shape = walk->shape[i],
-            .layout = *layout,
-            .seed = walk->options->seed,
-            .kernel = walk->options->kernel,
-            .fault = walk->options->fault};
-        struct mfr_verify_result result;
-
-        rc = mfr_verify_case_run(&work, &comms, &result, walk->err);
-        if (rc)
-            break;
-        walk->near_ties += result.near_ties;
-        if (mfr_checks_failed(&result.checks)) {
-            held = false;
-            rc = report(walk, layout, &result.checks, i);
-        }
+    rc = mfr_verifier_create(&comms, layout, &verifier, walk->err);
+    if (!rc) {
+        rc = walk_cases_of(walk, layout, &verifier);
+        mfr_verifier_free(&verifier);
     }
     mfr_comms_free(&comms);
-    walk->layouts++;
-    walk->failed += !held;
-    return mfr_agree(walk->world, rc, walk->err);
+    return rc;
 }
 
 static int print_count(const struct walk *walk, int size)
@@ -212,7 +243,7 @@ int mfr_walk_main(MPI_Comm world, const struct mfr_walk_options *options,
             MPI_Comm_rank(world, &walk.rank), "verify: MPI_Comm_rank", err) ||
         mfr_mpi(MPI_Comm_size(world, &size), "verify: MPI_Comm_size", err))
         return -1;
-    walk_shapes(size, walk.shape);
+    walk_cases(options, size, walk.work);
     walk.failures = json_array();
     if (!walk.failures)
         rc = mf_error_set(err, MF_FAILED, "verify: out of memory");

@@ -63,6 +63,7 @@ static void test_hand_renormalized(void **state)
     assert_near(ref.output[0], 3 * LN3, NEAR);
     assert_near(ref.output[1], -3 * LN3, NEAR);
     assert_near(ref.loss, 3 * LN3, NEAR);
+    assert_near(ref.loss_squares, 9 * LN3 * LN3, NEAR);
     /* dD = dy h; dh = 1; da = 4 * 3/4 * (1 + ln3 / 4); db = 3/4 ln3 */
     assert_near(ref.down[2], 3 * LN3, NEAR);
     assert_near(ref.down[3], 0, NEAR);

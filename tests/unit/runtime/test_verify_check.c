@@ -78,6 +78,20 @@ static void test_zero(void **state)
     assert_true(settled(&checks));
 }
 
+/* 1e-3 apart: of a sum of 0.01 that is a tenth, of its terms a thousandth. */
+static void test_cancelled_sum(void **state)
+{
+    struct mfr_checks checks = {0};
+
+    (void)state;
+    mfr_check_sum(mfr_checks_add(&checks, "sum", 2e-3, false), 0.011, 0.01, 1);
+    mfr_check_sum(
+        mfr_checks_add(&checks, "small", 2e-3, false), 0.011, 0.01, 0.005);
+    assert_false(settled(&checks));
+    assert_true(checks.check[0].ok);
+    assert_false(checks.check[1].ok);
+}
+
 static void test_bits(void **state)
 {
     const float a[] = {0, 1}, b[] = {-0.0F, 1};
@@ -147,6 +161,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_shards),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_zero),
+        cmocka_unit_test(test_cancelled_sum),
         cmocka_unit_test(test_bits),
         cmocka_unit_test(test_one_difference_stays),
         cmocka_unit_test(test_nothing_compared),
