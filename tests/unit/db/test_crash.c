@@ -125,12 +125,14 @@ static void work_until_killed(struct bed *bed, int fd)
     _exit(1);
 }
 
+#define LOST_RUNS "SELECT count(*) FROM run WHERE status = 'lost'"
+
 static int64_t kill_after(struct bed *bed, long milliseconds, int *told)
 {
     const struct timespec wait = {.tv_nsec = milliseconds * 1000000};
     char run_id[MFDB_UUID_TEXT], sql[200];
     int ends[2], status;
-    int64_t there = 0;
+    int64_t there = 0, lost = ask(bed->path, LOST_RUNS);
     pid_t child;
 
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -143,6 +145,10 @@ static int64_t kill_after(struct bed *bed, long milliseconds, int *told)
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status)); /* it did not fail by itself */
+    /* All of a spool or nothing: no run is half there before its leftover is
+     * merged again.
+     */
+    assert_int_equal(ask(bed->path, LOST_RUNS), lost);
     mfdb_close(open_update(bed));
     while (read(ends[0], run_id, sizeof run_id) == (ssize_t)sizeof run_id) {
         snprintf(sql, sizeof sql,
@@ -163,6 +169,7 @@ static void killed_processes_leave_whole_runs(void **state)
     int told = 0;
     int64_t there = 0;
 
+    mfdb_close(open_update(bed));
     for (int round = 0; round < ROUNDS; round++) {
         there += kill_after(bed, 3 + 7 * (round % 11), &told);
         assert_int_equal(there, told);
