@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * For command tests: write a run's spool and print its path.
  *
- * write_spool FOLDER STATUS [MEMBER=VALUE…]; "lost" leaves out the last record.
+ * write_spool FOLDER STATUS [MEMBER=VALUE...]; a "lost" one lacks its last record.
  */
 #include <math.h>
 #include <stdio.h>
