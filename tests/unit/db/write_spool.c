@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * For command tests: write a run's spool and print its path.
  *
- * write_spool FOLDER STATUS [MEMBER=VALUE...]; a "lost" one lacks its last record.
+ * write_spool FOLDER STATUS [MEMBER=VALUE...]; "lost" leaves the last record
+ * out.
  */
 #include <math.h>
 #include <stdio.h>
