@@ -13,6 +13,8 @@
 #include "planner/fit_rows.h"
 
 #define LAYOUTS_LEAST 2
+/* What the error must fall by, as rounding alone moves it too. */
+#define GAIN_LEAST 1e-3
 
 static double row_error(
     const struct mf_fit_row *row, const double value[MF_FIT_TERMS])
@@ -79,9 +81,9 @@ int mf_fit_run(mfdb *db, const struct mf_cluster *cluster,
     fit->skipped = rows.skipped;
     if (rows.keys < LAYOUTS_LEAST) {
         mf_error_set(err, MF_FAILED,
-            "%" PRId64 " finished runs of %" PRId64 " layouts on cluster %s "
-            "can be used; a fit needs at least %d layouts",
-            rows.runs, rows.keys, cluster->name, LAYOUTS_LEAST);
+            "cluster %s: usable finished runs %" PRId64 ", different layouts "
+            "%" PRId64 "; a fit needs at least %d layouts",
+            cluster->name, rows.runs, rows.keys, LAYOUTS_LEAST);
         goto out;
     }
     for (int i = 0; i < MF_FIT_TERMS; i++)
@@ -89,7 +91,7 @@ int mf_fit_run(mfdb *db, const struct mf_cluster *cluster,
     if (median_error(&rows, start, false, &fit->error_before, err) ||
         median_error(&rows, start, true, &fit->error_after, err))
         goto out;
-    fit->improved = fit->error_after < fit->error_before;
+    fit->improved = fit->error_after + GAIN_LEAST < fit->error_before;
     if (fit->improved) {
         mf_fit_solve(&rows, -1, start, value);
         for (int i = 0; i < MF_FIT_TERMS; i++)

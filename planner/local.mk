@@ -64,7 +64,7 @@ moefold_SOURCES += planner/cli/cmd_cluster.c
 moefold_SOURCES += planner/cli/cmd_launch.c planner/cli/cmd_map.c \
     planner/cli/cmd_run.c
 moefold_SOURCES += planner/cli/cmd_predict.c planner/cli/cmd_plan.c \
-    planner/cli/cmd_fit.c \
+    planner/cli/cmd_fit.c planner/cli/cmd_explain.c \
     planner/cli/fitted.c planner/cli/fitted.h
 moefold_SOURCES += planner/cli/cmd_history.c \
     planner/cli/history_json.c planner/cli/history_table.c \

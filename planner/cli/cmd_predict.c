@@ -65,7 +65,7 @@ static void predict_print(const struct predict *p)
         s->micro_batch, s->vpp, mf_precision_name(s->precision),
         mf_recompute_name(s->recompute), mf_dispatcher_name(s->dispatcher),
         p->set.name);
-    printf("step %.6g s (%.6g to %.6g), %.0f tokens/s/GPU, %.1f TFLOP/s/GPU, "
+    printf("step %.6g s (%.6g to %.6g), %.0f tokens/s/GPU, %.4g TFLOP/s/GPU, "
            "MFU %.1f %%, limited by %s\n",
         cost->step_s, cost->step_s_low, cost->step_s_high,
         cost->tokens_per_s_per_gpu, cost->tflops_per_gpu, 100 * cost->mfu,

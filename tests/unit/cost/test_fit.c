@@ -278,7 +278,7 @@ static void too_few(void **state)
     remember(bed, "tp1/ep8", false, 1);
     assert_int_equal(fit(bed, &out, &err), -1);
     assert_int_equal(err.status, MF_FAILED);
-    assert_non_null(strstr(err.text, "2 finished runs of 1 layouts"));
+    assert_non_null(strstr(err.text, "runs 2, different layouts 1"));
 }
 
 int main(void)
