@@ -24,7 +24,7 @@ tests_unit_runtime_test_walk_LDADD = libmoefold-runtime.a \
     libmoefold-kernels.a libmoefold-layout.a $(UNIT_LIBS) $(JANSSON_LIBS) \
     $(BLAS_LIBS) $(MPI_LIBS)
 
-command_tests += tests/command/t0410-verify-all.t \
+command_tests += tests/command/t0400-run.t tests/command/t0410-verify-all.t \
     tests/command/t0411-verify-fault.t
 
 unit_tests += tests/unit/runtime/test_data

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2317 # functions are called by expect and check
+# moefold-run executes a plan's layer, times its phases and records them.
+. "${MOEFOLD_SRCDIR:?}/tests/command/lib.sh"
+
+[ -x "$BIN/moefold-run" ] || skip_all 'built without MPI'
+command -v mpirun >/dev/null || skip_all 'mpirun is not installed'
+
+model=$SRC/tests/data/models/small-moe/config.json
+few=(--iterations 3 --warmup 1)
+
+# PLAN AXIS=N...: the best layout of four ranks with these sizes.
+plan() {
+    local file=$1 fix=()
+    shift
+    for axis in "$@"; do fix+=(--fix "$axis"); done
+    moefold plan --model "$model" --cluster dgx-h100:1 --world 4 --scope moe \
+        --seq 32 --top 1 --output "$file" "${fix[@]}" >/dev/null
+}
+
+ranks() { # N ARG...
+    local n=$1
+    shift
+    mpirun --quiet -n "$n" "$BIN/moefold-run" "$@"
+}
+
+check 'plans are made' plan all.json tp=2 etp=2 ep=2
+check 'plans are made for one group of experts' plan one.json etp=1 ep=1
+
+expect 'a run ends well' 0 ranks 4 all.json "${few[@]}" --json
+expect_json 'it says what ran and how fast' '.status == "done" and .ranks == 4
+    and (.layout | test("^tp2.*/etp2.ep2.edp1$")) and .iterations == 3
+    and .layer_ms > 0 and .predicted_ms > 0 and .tokens_per_s > 0
+    and (.imbalance >= 0 and .imbalance < 1)
+    and .history == "merged" and .spool == null'
+expect_json 'every step of this layout is timed, and nothing else' \
+    '(.phases | keys) == ["combine", "dispatch", "experts", "gather",
+        "grad_reduce_dense", "permute", "reduce", "route", "unpermute"]'
+expect_json 'steps run forward and backward' '[.phases[] |
+    select(.forward_ms != null)] | length == 8 and all(.backward_ms > 0)'
+expect_json 'phases lie within the layer time, each way one rank or another' \
+    '.layer_ms as $l | [.phases | to_entries[] |
+        select(.key | startswith("grad") | not) | .value |
+        .forward_ms, .backward_ms] | all(. <= $l)'
+id=$(jq -r .run_id "$OUT")
+
+expect 'the history lists it' 0 moefold history list --json
+expect_json 'with its id, model and layout' "[.runs[] |
+    select(.run_id == \"$id\")] | length == 1 and .[0].model == \"small-moe\"
+    and .[0].ranks == 4 and .[0].layer_ms > 0 and .[0].status == \"done\""
+check 'and no spool is left' \
+    bash -c '[ -z "$(ls "$MOEFOLD_DB.spool" 2>/dev/null)" ]'
+
+expect 'without exchanges' 0 ranks 4 one.json "${few[@]}" --json --no-history
+expect_json 'phases that do not run are absent' \
+    '(.phases | keys) == ["experts", "grad_reduce_dense",
+        "grad_reduce_expert", "permute", "route", "unpermute"]
+    and .history == "none"'
+expect 'exact experts, a table' 0 ranks 4 all.json "${few[@]}" \
+    --experts exact --no-history
+expect_line 'predicted stands beside measured' '^layer,.* ms, predicted .* ms$'
+expect 'quietly' 0 ranks 4 all.json "${few[@]}" --quiet --no-history
+check 'quiet prints nothing' test ! -s "$OUT"
+
+mkdir spools
+expect 'a history that cannot be kept fails no run' 0 ranks 4 all.json \
+    "${few[@]}" --db /proc/none/history.db --run-dir spools --json
+expect_json 'the spool stays' '.history == "spooled" and
+    (.spool | startswith("spools/"))'
+expect_error 'with one warning that names it' 'warning: history: .*spools/'
+check 'and it is there' bash -c 'ls spools/*.spool'
+
+expect 'two ranks are too few' 2 ranks 2 all.json
+expect_error 'both sizes are shown' 'is for 4 ranks, this job has 2'
+expect 'a pick beyond the plan' 2 ranks 4 all.json --pick 99
+expect 'a plan that is not there' 2 ranks 4 none.json
+expect_error 'is named' 'none\.json: No such file'
+echo '{' >broken.json
+expect 'broken JSON' 2 ranks 4 broken.json
+jq '.plans[0].dispatcher = "allgather"' all.json >gather.json
+expect 'another dispatcher' 2 ranks 4 gather.json
+expect_error 'says which the runtime has' 'plan with --dispatcher alltoall'
+jq '.plans[0].capacity_factor = 1.5' all.json >capacity.json
+expect 'a capacity factor' 2 ranks 4 capacity.json
+jq '.model.router.score = "sigmoid"' all.json >sigmoid.json
+expect 'a sigmoid router' 2 ranks 4 sigmoid.json
+expect_error 'says which part' 'sigmoid'
+expect 'an unknown option' 2 "$BIN/moefold-run" all.json --nope
+expect_error 'is named too' 'unknown option --nope'
+expect 'no plan' 2 "$BIN/moefold-run"
+
+expect 'two ranks probe their link' 0 ranks 2 --probe
+expect_json 'in bytes a second and seconds' '.bytes_per_s > 1e6 and
+    .latency_s > 0 and .latency_s < 1'
+expect 'help' 0 "$BIN/moefold-run" --help
+check 'help fits a screen' bash -c "[ \$(wc -l <'$OUT') -le 24 ]"
+expect 'version' 0 "$BIN/moefold-run" --version
+
+done_testing
