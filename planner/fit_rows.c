@@ -188,11 +188,23 @@ static int past_terms(const struct past *past, const struct mf_cluster *cluster,
     return 0;
 }
 
+/* Phases that do not make up the layer, roughly, are not of it. */
+static bool phases_add_up(const struct seconds *measured, double layer_s)
+{
+    double sum = 0;
+
+    for (int g = 0; g < GROUPS; g++)
+        sum += measured->group[g];
+    return sum > 0.3 * layer_s && sum < 1.5 * layer_s;
+}
+
 static int rows_add_run(struct mf_fit_rows *rows, const struct past *past,
     const struct terms *t, const struct seconds *measured, int64_t key,
     struct mf_error *err)
 {
-    for (int g = -1; g < GROUPS; g++) {
+    int groups = phases_add_up(measured, past->run->layer_s) ? GROUPS : 0;
+
+    for (int g = -1; g < groups; g++) {
         bool whole = g < 0;
         double seconds = whole ? past->run->layer_s : measured->group[g];
         struct mf_fit_row *row;

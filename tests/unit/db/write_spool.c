@@ -40,6 +40,16 @@ static const struct number {
     {"tokens_per_s", offsetof(struct mfdb_run, tokens_per_s)},
 };
 
+static const struct number counts[] = {
+    {"ranks", offsetof(struct mfdb_run, ranks)},
+    {"hidden", offsetof(struct mfdb_run, hidden)},
+    {"ffn", offsetof(struct mfdb_run, ffn)},
+    {"experts", offsetof(struct mfdb_run, experts)},
+    {"topk", offsetof(struct mfdb_run, topk)},
+    {"seq", offsetof(struct mfdb_run, seq)},
+    {"micro_batch", offsetof(struct mfdb_run, micro_batch)},
+};
+
 static int set(struct mfdb_run *run, const char *pair)
 {
     size_t length = strcspn(pair, "=");
@@ -47,6 +57,15 @@ static int set(struct mfdb_run *run, const char *pair)
 
     if (!pair[length])
         return -1;
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        if (strlen(counts[i].name) == length &&
+            !strncmp(counts[i].name, pair, length)) {
+            int64_t count = strtoll(value, NULL, 10);
+
+            memcpy((char *)run + counts[i].offset, &count, sizeof count);
+            return 0;
+        }
+    }
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (strlen(texts[i].name) == length &&
             !strncmp(texts[i].name, pair, length)) {
@@ -85,6 +104,7 @@ static void start(struct mfdb_run *run)
         .seq = -1,
         .micro_batch = -1,
         .vocab = -1,
+        .gated = true,
         .imbalance = (double)NAN,
         .iterations = -1,
         .layer_s = (double)NAN,
