@@ -171,9 +171,7 @@ static void work_mlp(const struct mf_case *c, double width,
     work_tensor_parallel(c, work);
 }
 
-/* Gating on the local shard in fp32, then the choice over the experts, and the
- * counts that the ranks tell each other.
- */
+/* Gating on the local shard in fp32, then the choice over the experts. */
 static void work_route(const struct mf_case *c, struct mf_work *work)
 {
     double e = (double)c->model->experts;
@@ -182,27 +180,32 @@ static void work_route(const struct mf_case *c, struct mf_work *work)
                      mf_time_memory(c->rates, 6 * 4 * c->tokens * e);
 
     work_product(work, MF_PART_ROUTE, seconds);
-    work->part[MF_PART_ROUTE][FW] +=
-        mf_time_gather(c->rates, c->place[MF_GROUP_ETP_EP],
-            4 * e * (double)c->place[MF_GROUP_ETP_EP]->size, MF_COEF_EXCHANGE);
 }
 
-/* Rows are copied into the order of experts, and what arrives is sorted by
- * local expert; backward sums the copies up again.
+/* The counts that the ranks tell each other before rows move. */
+static void work_counts(const struct mf_case *c, struct mf_work *work)
+{
+    const struct mf_place *place = c->place[MF_GROUP_ETP_EP];
+    double bytes = 4 * (double)c->model->experts * (double)place->size;
+
+    work->part[c->layout->ep > 1 ? MF_PART_DISPATCH : MF_PART_GATHER][FW] +=
+        mf_time_gather(c->rates, place, bytes, MF_COEF_EXCHANGE);
+}
+
+/* Each token is read once and written k times, or the other way round; the
+ * gradients of the weights need both.
  */
 static void work_permute(const struct mf_case *c, struct mf_work *work)
 {
     double row = (double)c->model->hidden * c->rates->element_bytes;
-    double local = (double)c->model->experts / (double)c->layout->ep;
-    double sort =
-        local > 1 && c->layout->ep * c->layout->etp > 1 ? 2 * c->rows * row : 0;
-    double copy = 2 * c->sent_rows * row + sort;
-    double sum = (c->sent_rows + c->tokens) * row + sort;
+    double once = mf_time_memory(c->rates, (c->sent_rows + c->tokens) * row);
+    double both =
+        mf_time_memory(c->rates, (2 * c->sent_rows + c->tokens) * row);
 
-    work->part[MF_PART_PERMUTE][FW] += mf_time_memory(c->rates, copy);
-    work->part[MF_PART_PERMUTE][BW] += mf_time_memory(c->rates, sum);
-    work->part[MF_PART_UNPERMUTE][FW] += mf_time_memory(c->rates, sum);
-    work->part[MF_PART_UNPERMUTE][BW] += mf_time_memory(c->rates, copy);
+    work->part[MF_PART_PERMUTE][FW] += once;
+    work->part[MF_PART_PERMUTE][BW] += once;
+    work->part[MF_PART_UNPERMUTE][FW] += once;
+    work->part[MF_PART_UNPERMUTE][BW] += both;
 }
 
 static bool sends_once(enum mf_dispatcher dispatcher)
@@ -295,6 +298,19 @@ static void work_exchange(const struct mf_case *c, struct mf_work *work)
     }
 }
 
+/* What arrives from several ranks for several experts is put in the order of
+ * experts, and back in that of ranks afterwards.
+ */
+static double sort_seconds(const struct mf_case *c)
+{
+    double row = (double)c->model->hidden * c->rates->element_bytes;
+
+    if (c->layout->ep * c->layout->etp < 2 ||
+        c->model->experts <= c->layout->ep)
+        return 0;
+    return 2 * mf_time_memory(c->rates, 2 * c->rows * row);
+}
+
 static void work_experts(const struct mf_case *c, struct mf_work *work)
 {
     double h = (double)c->model->hidden;
@@ -308,12 +324,15 @@ static void work_experts(const struct mf_case *c, struct mf_work *work)
             c->rates, c->rows * (up + 1) * f * c->rates->element_bytes);
 
     work_product(work, MF_PART_EXPERTS, seconds);
+    for (int d = 0; d < MF_DIRECTIONS; d++)
+        work->part[MF_PART_EXPERTS][d] += sort_seconds(c);
 }
 
 void mf_work_moe(const struct mf_case *c, struct mf_work *work)
 {
     *work = (struct mf_work){0};
     work_route(c, work);
+    work_counts(c, work);
     work_permute(c, work);
     work_exchange(c, work);
     work_experts(c, work);
