@@ -369,6 +369,13 @@ int mf_pricer_note(
             "is wider for it",
             pricer->cluster->name))
         return -1;
+    if (pricer->rates.share < 1 &&
+        mf_cost_note(cost, err,
+            "%" PRId64 " ranks share %" PRId64
+            " cores: each has %.0f %% of one",
+            mf_places_node_ranks(pricer->places), pricer->cluster->cores,
+            100 * pricer->rates.share))
+        return -1;
     if (isnan(device))
         return mf_cost_note(
             cost, err, "the devices' memory is not known: fits is not checked");

@@ -264,7 +264,8 @@ static int search_none(const struct mf_plan *plan, struct mf_error *err)
             "no layout of world %" PRId64 " has the sizes that are fixed",
             plan->world);
     return mf_error_set(err, MF_NO,
-        "none of %" PRId64 " layouts will do: for %" PRId64 " of them, %s",
+        "none of %" PRId64
+        " layouts will do; the most frequent reason, %" PRId64 " times: %s",
         plan->enumerated, plan->rejected[0].count, plan->rejected[0].text);
 }
 

@@ -250,9 +250,11 @@ static void planning_print(const struct planning *p)
         plan->coefficients);
     if (moe)
         puts("one MoE layer: all micro batches, and the expert gradients");
-    printf("\n%4s  %-36s %2s %3s %-9s %-9s %8s  %-17s %5s %7s %7s %s\n", "rank",
-        "layout", "mb", "vpp", "recompute", "dispatch", moe ? "ms" : "step s",
-        "  interval", "MFU %", "GiB", "diff %", "limited by");
+    if (plan->entries)
+        printf("\n%4s  %-36s %2s %3s %-9s %-9s %8s  %-17s %5s %7s %7s %s\n",
+            "rank", "layout", "mb", "vpp", "recompute", "dispatch",
+            moe ? "ms" : "step s", "  interval", "MFU %", "GiB", "diff %",
+            "limited by");
     for (size_t i = 0; i < plan->entries; i++) {
         bool apart = !p->search.coupled && plan->entry[i].layout.coupled;
 
