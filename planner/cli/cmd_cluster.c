@@ -175,8 +175,7 @@ static const struct mf_option *const cluster_tables[] = {
 const struct mf_command mf_command_cluster = {
     .name = "cluster",
     .operands = "[SOURCE...]",
-    .summary = "Show a cluster as the planner sees it, and where each figure "
-               "comes from",
+    .summary = "Show a cluster, and where each figure comes from",
     .tables = cluster_tables,
     .least = 0,
     .most = -1,

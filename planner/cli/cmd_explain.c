@@ -303,7 +303,7 @@ out:
 static const struct mf_option explain_options[] = {
     {"pick", "K", "the plan's Kth layout (1)"},
     {"against", "K|L", "compare with the plan's Kth layout, or with layout L"},
-    {"scope", "S", "step, or moe: one MoE layer as moefold-run runs it (step)"},
+    {"scope", "S", "step, or moe: what moefold-run runs (step)"},
     {NULL, NULL, NULL},
 };
 

@@ -296,7 +296,7 @@ out:
 static const struct mf_option plan_options[] = {
     {"order", "O", "which axis varies fastest (tp-cp-ep-dp-pp)"},
     {"coupled", NULL, "only coupled layouts: etp = tp and ep inside dp"},
-    {"scope", "S", "step, or moe: one MoE layer as moefold-run runs it (step)"},
+    {"scope", "S", "step, or moe: what moefold-run runs (step)"},
     {"fix", "AXIS=N", "keep an axis at a size, such as tp=2; repeatable"},
     {"top", "K", "ranked layouts (10)"},
     {"output", "FILE", "write the plan, with its alternatives"},

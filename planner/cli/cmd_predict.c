@@ -137,7 +137,7 @@ out:
 }
 
 static const struct mf_option predict_options[] = {
-    {"scope", "S", "step, or moe: one MoE layer as moefold-run runs it (step)"},
+    {"scope", "S", "step, or moe: what moefold-run runs (step)"},
     {NULL, NULL, NULL},
 };
 

@@ -351,7 +351,8 @@ int mf_plan_read(const char *file, struct mf_plan *plan, struct mf_error *err)
         json_load_callback(bounded_read, &from, JSON_REJECT_DUPLICATES, &where);
     fclose(from.in);
     if (!json)
-        return mf_error_set(err, MF_INVALID, "%s:%d:%d: %s", file, where.line,
+        return mf_error_set(err, MF_INVALID,
+            "%s: line %d, column %d: not JSON: %s", file, where.line,
             where.column, where.text);
     rc = mf_plan_from_json(json, plan, err);
     json_decref(json);
