@@ -23,12 +23,14 @@ static int verify(
         .pick = options->pick,
         .full = options->full,
         .json = options->json,
+        .quiet = options->quiet,
         .kernel = options->kernel,
         .seed = (uint64_t)options->seed,
         .fault = options->fault,
     };
     const struct mfr_walk_options walk = {
         .json = options->json,
+        .quiet = options->quiet,
         .kernel = options->kernel,
         .seed = (uint64_t)options->seed,
         .fault = options->fault,

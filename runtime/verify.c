@@ -162,7 +162,7 @@ static int verify_layout(const struct mfr_verify_options *options,
         goto out;
     }
     *held = !mfr_checks_failed(&result.checks);
-    if (comms->rank == 0)
+    if (comms->rank == 0 && (options->json || !options->quiet || !*held))
         rc = (options->json ? print_json : print_table)(
             layout, work, comms->size, &result, *held);
     if (rc)

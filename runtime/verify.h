@@ -16,6 +16,7 @@ struct mfr_verify_options {
     int64_t pick;         /* which of its layouts, from 1 */
     bool full;            /* the plan's shape as it is, however large */
     bool json;            /* one document, else a table */
+    bool quiet;           /* no table when all is well */
     enum mfk_gemm kernel; /* of the experts */
     uint64_t seed;        /* of the weights and tokens */
     enum mfr_fault fault; /* seeded, to see that it is found */

@@ -253,8 +253,10 @@ int mfr_walk_main(MPI_Comm world, const struct mfr_walk_options *options,
         goto out;
     }
     *held = walk.failed == 0;
-    if (walk.rank == 0)
-        rc = options->json ? print_json(&walk, size) : print_count(&walk, size);
+    if (walk.rank == 0 && options->json)
+        rc = print_json(&walk, size);
+    else if (walk.rank == 0 && (!options->quiet || !*held))
+        rc = print_count(&walk, size);
     rc = mfr_agree(world, rc, err);
 out:
     json_decref(walk.failures);

@@ -12,7 +12,8 @@
 #include "runtime/layer.h"
 
 struct mfr_walk_options {
-    bool json;
+    bool json;  /* one document, else lines */
+    bool quiet; /* no count when all is well */
     enum mfk_gemm kernel;
     uint64_t seed;
     enum mfr_fault fault;

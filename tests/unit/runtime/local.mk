@@ -25,7 +25,8 @@ tests_unit_runtime_test_walk_LDADD = libmoefold-runtime.a \
     $(BLAS_LIBS) $(MPI_LIBS)
 
 command_tests += tests/command/t0400-run.t tests/command/t0410-verify-all.t \
-    tests/command/t0411-verify-fault.t
+    tests/command/t0411-verify-fault.t \
+    tests/command/t0412-verify-plan.t
 
 unit_tests += tests/unit/runtime/test_data
 tests_unit_runtime_test_data_CFLAGS = $(UNIT_CFLAGS)
