@@ -200,9 +200,10 @@ static bool phases_add_up(const struct seconds *measured, double layer_s)
 
 static int rows_add_run(struct mf_fit_rows *rows, const struct past *past,
     const struct terms *t, const struct seconds *measured, int64_t key,
-    struct mf_error *err)
+    bool use_phases, struct mf_error *err)
 {
-    int groups = phases_add_up(measured, past->run->layer_s) ? GROUPS : 0;
+    int groups =
+        use_phases && phases_add_up(measured, past->run->layer_s) ? GROUPS : 0;
 
     for (int g = -1; g < groups; g++) {
         bool whole = g < 0;
@@ -274,8 +275,12 @@ static int read_run(struct reading *r, const struct mfdb_runs *runs, size_t i)
     mfdb_phases_free(&phases);
     if (measured.reduce > 0 && predicted.reduce > 0)
         r->ratio[r->ratios++] = measured.reduce / predicted.reduce;
-    rc = rows_add_run(
-        r->rows, &past, &terms, &measured, run_key(runs, i), r->err);
+    /* Of ranks that share cores, a phase shows when the rank had one: short
+     * phases run at full speed in a time slice, and others wait for it. Only
+     * the whole layer counts there.
+     */
+    rc = rows_add_run(r->rows, &past, &terms, &measured, run_key(runs, i),
+        !r->cluster->cpu_ranks || r->cluster->cores >= run->ranks, r->err);
     r->rows->runs++;
     return rc;
 }

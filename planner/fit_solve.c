@@ -16,11 +16,11 @@
 #define ROUNDS 12
 #define SWEEPS 200
 
-/* How far terms go: factors by 40 % around the common one, offsets by 30 % of
+/* How far terms go: factors by 30 % around the common one, offsets by 10 % of
  * the layer's time.
  */
-#define FACTOR_SPREAD 0.4
-#define OFFSET_SPREAD 0.3
+#define FACTOR_SPREAD 0.3
+#define OFFSET_SPREAD 0.1
 #define FACTOR_LEAST 0.02
 
 static int compare_doubles(const void *a, const void *b)
