@@ -161,7 +161,7 @@ int mfdb_merge(mfdb *db, const char *spool, char err[MFDB_ERROR_TEXT]);
 /* Queries; newest first. Results are freed with mfdb_runs_free and so on. */
 int mfdb_list(mfdb *db, const struct mfdb_filter *filter,
     struct mfdb_runs *runs, char err[MFDB_ERROR_TEXT]);
-/* Finished runs, fastest layer_s first, one for each key (model, cluster,
+/* Finished runs, most tokens a second first, one for each key (model, cluster,
  * layout, order, coupled, shape, ranks, backend, comm, experts kernel,
  * dispatcher): its median run, of an even number the faster of the middle two.
  */

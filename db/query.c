@@ -103,7 +103,9 @@ int mfdb_list(mfdb *db, const struct mfdb_filter *filter,
 }
 
 /* Of an even number of runs the faster of the two in the middle stands for
- * the key, so that the answer is a run that took place.
+ * the key, so that the answer is a run that took place. Keys are ranked by
+ * tokens a second: with more data parallelism a layer works on more tokens, so
+ * layer_s alone would favour whoever does less.
  */
 int mfdb_best(mfdb *db, const struct mfdb_filter *filter,
     struct mfdb_runs *runs, char err[MFDB_ERROR_TEXT])
@@ -119,7 +121,8 @@ int mfdb_best(mfdb *db, const struct mfdb_filter *filter,
         " count(*) OVER (PARTITION BY" MFDB_BEST_KEY ") AS runs"
         " FROM run WHERE status = 'done' AND layer_s IS NOT NULL AND" FILTER
         ") ON id = chosen WHERE place = (runs + 1) / 2"
-        " ORDER BY chosen_s, started_unix_s DESC, id DESC LIMIT ?5");
+        " ORDER BY tokens_per_s DESC NULLS LAST, chosen_s,"
+        " started_unix_s DESC, id DESC LIMIT ?5");
     return query(db, sql, filter, runs, err);
 }
 

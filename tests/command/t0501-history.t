@@ -36,7 +36,7 @@ slow=$("$write" "$spools" "done" layer_s=0.1 predicted_s=0.09 started_at=1000 \
     run_id=aaaaaaaa-0000-4000-8000-000000000001 job_id=4711 \
     node_list=n1,n2 tokens_per_s=40960)
 "$write" "$spools" "done" layer_s=0.05 predicted_s=0.06 started_at=2000 \
-    run_id=bbbbbbbb-0000-4000-8000-000000000002 \
+    run_id=bbbbbbbb-0000-4000-8000-000000000002 tokens_per_s=81920 \
     layout=tp2.cp1.dp4.pp1/etp1.ep8.edp1 >/dev/null
 "$write" "$spools" lost started_at=3000 model=Qwen2-57B-A14B \
     run_id=cccccccc-0000-4000-8000-000000000003 job_id=12_3 >/dev/null

@@ -103,6 +103,30 @@ static void best_is_the_median_run_of_each_key(void **state)
     mfdb_close(db);
 }
 
+/* Twice the tokens in 1.5 times the time is the better layout. */
+static void best_ranks_by_tokens_not_by_layer(void **state)
+{
+    struct bed *bed = *state;
+    struct mfdb_run few, many;
+    struct mfdb_runs runs;
+    mfdb *db = open_update(bed);
+
+    run_make(&few, "done");
+    few.layer_s = 0.2;
+    few.tokens_per_s = 1000 / 0.2;
+    run_save(bed, db, &few);
+    run_make(&many, "done");
+    snprintf(many.layout, sizeof many.layout, "more data parallel");
+    many.layer_s = 0.3;
+    many.tokens_per_s = 2000 / 0.3;
+    run_save(bed, db, &many);
+    assert_int_equal(mfdb_best(db, NULL, &runs, bed->err), 0);
+    assert_int_equal(runs.count, 2);
+    run_assert_equal(&runs.run[0], &many);
+    mfdb_runs_free(&runs);
+    mfdb_close(db);
+}
+
 static void best_counts_finished_runs_alone(void **state)
 {
     struct bed *bed = *state;
@@ -340,6 +364,7 @@ int main(void)
         TEST(list_is_newest_first),
         TEST(filters_choose),
         TEST(best_is_the_median_run_of_each_key),
+        TEST(best_ranks_by_tokens_not_by_layer),
         TEST(best_counts_finished_runs_alone),
         TEST(best_keeps_different_work_apart),
         TEST(find_wants_exactly_one),
