@@ -65,8 +65,15 @@ struct mfr_received {
 
 /* Seconds, bytes and FLOPs of each phase of the last pass; NAN in seconds: the
  * phase was not executed; NAN elsewhere: none. Bytes are those that this rank
- * reads and writes in permute and un-permute, and those it sends to others in
- * the exchanges.
+ * reads and writes in permute and un-permute, and those it sends to others or
+ * gets from them, whichever is more, in the exchanges.
+ *
+ * Dispatch and combine run when ep > 1, gather and reduce when etp > 1, each
+ * gradient sum when its group has two ranks or more. The exchange of counts is
+ * part of dispatch (of gather when ep is 1), sorting rows by expert part of
+ * experts, and the copy that stands for combine when ep is 1 part of the
+ * un-permute (backward: of the permute). Time spent waiting for a peer counts
+ * where it is spent.
  */
 struct mfr_use {
     double seconds, bytes, flops;

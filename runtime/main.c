@@ -72,6 +72,9 @@ static int work(int argc, char **argv, const struct mfr_options *options,
     char *command;
     int rc = -1;
 
+    /* Ranks share the cores of a node; threads of each would only collide. */
+    if (!getenv("OPENBLAS_NUM_THREADS"))
+        mfk_set_threads(1);
     switch (options->mode) {
     case MFR_MODE_PROBE:
         rc = mfr_probe_main(MPI_COMM_WORLD, err);

@@ -142,8 +142,6 @@ int mfr_run_main(MPI_Comm world, const struct mfr_options *options,
     struct mfr_run run = {.world = world, .options = options, .alone = alone};
     int rc;
 
-    if (!getenv("OPENBLAS_NUM_THREADS"))
-        mfk_set_threads(1);
     if (mfr_mpi(MPI_Comm_rank(world, &run.rank), "MPI_Comm_rank", err) ||
         mfr_mpi(MPI_Comm_size(world, &run.ranks), "MPI_Comm_size", err))
         return -1;
