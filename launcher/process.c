@@ -49,9 +49,10 @@ char *mfl_process_find(
 /* What the parent watches while a program runs. */
 struct watch {
     pid_t pid;
-    int signals; /* signalfd */
-    int output;  /* read end, -1: not caught, or at its end */
-    int failed;  /* read end: the errno of a failed exec */
+    int signals;   /* signalfd */
+    int output;    /* read end, -1: not caught, or at its end */
+    int failed;    /* read end: the errno of a failed exec */
+    int handed_on; /* the last signal handed on, 0: none */
     char *text;
     size_t length, room;
 };
@@ -128,7 +129,8 @@ static bool watch_signal(struct watch *w, int *wait_status)
     if (read(w->signals, &info, sizeof info) != (ssize_t)sizeof info)
         return false;
     if (info.ssi_signo != SIGCHLD) {
-        kill(w->pid, (int)info.ssi_signo);
+        w->handed_on = (int)info.ssi_signo;
+        kill(w->pid, w->handed_on);
         return false;
     }
     return waitpid(w->pid, wait_status, WNOHANG) == w->pid;
@@ -176,6 +178,8 @@ static int watch_end(struct watch *w, const char *program, int wait_status,
             err, MF_FAILED, "%s: cannot start it: %s", program, strerror(why));
     *status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status)
                                      : 128 + WTERMSIG(wait_status);
+    if (*status != 0 && w->handed_on)
+        *status = 128 + w->handed_on;
     return 0;
 }
 

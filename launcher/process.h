@@ -23,7 +23,9 @@ char *mfl_process_find(
  * its standard output is caught (malloc'd text, at most MFL_OUTPUT_MAX bytes)
  * instead of passed through.
  * *STATUS is its exit status, or 128 + the signal that ended it, as a shell
- * has it. -1 when it could not be started or followed.
+ * has it; after a signal was handed on anything but 0 is 128 + that signal,
+ * whatever the program made of it (mpirun ends with 1). -1 when it could not be
+ * started or followed.
  */
 int mfl_process_run(char *const argv[], char *const env[], char **output,
     int *status, struct mf_error *err);

@@ -102,33 +102,45 @@ static void describe(
     desc->group_id = (uint32_t)getgid();
 }
 
-/* One document to FD; reference taken over. */
-static int answer(int fd, json_t *document)
-{
-    char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
-    int rc = text ? mf_child_write(fd, text, strlen(text)) : -1;
-
-    free(text);
-    json_decref(document);
-    return rc < 0 ? 1 : 0;
-}
-
-static int submit_in_child(int fd, void *arg)
+/* {job_id, words} or {error}; NULL when memory is short. */
+static json_t *submit_request(const struct request *request)
 {
     submit_response_msg_t *response = NULL;
     struct texts texts = {0};
     struct mf_error err = {0};
     job_desc_msg_t desc;
+    json_t *document;
+
+    if (texts_fill(request->job, &texts, &err) < 0) {
+        document = json_pack("{s:s}", "error", err.text);
+        goto out;
+    }
+    describe(request, &texts, &desc);
+    if (slurm_submit_batch_job(&desc, &response) != SLURM_SUCCESS) {
+        document = json_pack("{s:s}", "error", slurm_strerror(errno));
+        goto out;
+    }
+    document = json_pack("{s:I, s:s?}", "job_id", (json_int_t)response->job_id,
+        "words", response->job_submit_user_msg);
+    slurm_free_submit_response_response_msg(response);
+out:
+    mfl_list_free(&texts.env);
+    return document;
+}
+
+static int submit_in_child(int fd, void *arg)
+{
+    json_t *document;
+    char *text;
+    int rc;
 
     slurm_init(NULL);
-    if (texts_fill(((struct request *)arg)->job, &texts, &err) < 0)
-        return answer(fd, json_pack("{s:s}", "error", err.text));
-    describe(arg, &texts, &desc);
-    if (slurm_submit_batch_job(&desc, &response) != SLURM_SUCCESS)
-        return answer(fd, json_pack("{s:s}", "error", slurm_strerror(errno)));
-    return answer(
-        fd, json_pack("{s:I, s:s?}", "job_id", (json_int_t)response->job_id,
-                "words", response->job_submit_user_msg));
+    document = submit_request(arg);
+    text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+    rc = text ? mf_child_write(fd, text, strlen(text)) : -1;
+    free(text);
+    json_decref(document);
+    return rc < 0 ? 1 : 0;
 }
 
 static int read_answer(const struct mf_child *child,

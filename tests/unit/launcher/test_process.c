@@ -77,14 +77,16 @@ static void test_missing_program(void **state)
 }
 
 /* A process that runs a shell and is told to end: the shell gets the signal,
- * its trap runs, and its status comes back.
+ * its trap runs, and the status says which signal it was.
  */
 static void test_signals_are_handed_on(void **state)
 {
     char *argv[] = {"/bin/sh", "-c",
-        "trap 'exit 42' TERM; echo ready; while :; do sleep 0.05; done", NULL};
+        "trap 'echo bye; exit 1' TERM; echo ready; while :; do sleep 0.05; "
+        "done",
+        NULL};
     int ready[2], status;
-    char byte;
+    char text[64];
     pid_t pid;
 
     (void)state;
@@ -99,11 +101,13 @@ static void test_signals_are_handed_on(void **state)
             mfl_process_run(argv, env, NULL, &status, NULL) < 0 ? 99 : status);
     }
     close(ready[1]);
-    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(read(ready[0], text, 6), 6);
     assert_int_equal(kill(pid, SIGTERM), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 42);
+    assert_int_equal(WEXITSTATUS(status), 128 + SIGTERM);
+    assert_int_equal(read(ready[0], text, sizeof text), 4);
+    assert_memory_equal(text, "bye\n", 4);
     close(ready[0]);
 }
 
