@@ -31,7 +31,8 @@ check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
 endif
 TESTS += $(command_tests)
-EXTRA_DIST += $(command_tests) $(testbed_tests)
+EXTRA_DIST += $(command_tests) $(testbed_tests) check .ci/run \
+    tests/packages.sh tests/lsan.supp
 
 # Command tests run the programs of this build, so build those first.
 check_DATA = $(bin_PROGRAMS)
@@ -46,10 +47,12 @@ AM_TESTS_ENVIRONMENT = \
     CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
     MOEFOLD_SRCDIR='$(abs_top_srcdir)'; export MOEFOLD_SRCDIR; \
     MOEFOLD_BUILDDIR='$(abs_top_builddir)'; export MOEFOLD_BUILDDIR; \
-    MOEFOLD_BINDIR='$(abs_top_builddir)'; export MOEFOLD_BINDIR; \
+    MOEFOLD_BINDIR='$(TEST_BINDIR)'; export MOEFOLD_BINDIR; \
     unset MOEFOLD_DB SLURM_CONF;
+# make check TEST_BINDIR=/usr/bin tests installed programs instead.
+TEST_BINDIR = $(abs_top_builddir)
 
-# Under the test bed, against the programs of this build.
+# Under the test bed, one at a time: there is one controller.
 check-testbed: $(bin_PROGRAMS)
-	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(testbed_tests)'
+	$(MAKE) -j1 $(AM_MAKEFLAGS) check-TESTS TESTS='$(testbed_tests)'
 .PHONY: check-testbed

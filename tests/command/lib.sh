@@ -20,7 +20,9 @@
 set -u
 
 SRC=${MOEFOLD_SRCDIR:?run this by make check, or set MOEFOLD_SRCDIR}
+SRC=$(cd "$SRC" && pwd) || exit 99
 BIN=${MOEFOLD_BINDIR:?set MOEFOLD_BINDIR to where moefold is}
+BIN=$(cd "$BIN" && pwd) || exit 99
 export SRC
 PATH=$BIN:$PATH
 
