@@ -20,6 +20,18 @@
 
 #define RUNNER "moefold-run"
 
+char *mfl_start_runner(struct mf_error *err)
+{
+    char *runner = mfl_runner_find();
+
+    if (!runner)
+        mf_error_set(err, MF_FAILED,
+            RUNNER
+            " is neither in $MOEFOLD_RUN, beside moefold, nor in " MF_BINDIR
+            "; build moefold with MPI");
+    return runner;
+}
+
 bool mfl_in_allocation(void)
 {
     const char *job = getenv("SLURM_JOB_ID");
@@ -110,14 +122,11 @@ static int srun_arguments(const struct mfl_start *start, struct mfl_list *argv,
 static int runner_arguments(
     const struct mfl_start *start, struct mfl_list *argv, struct mf_error *err)
 {
-    char *runner = mfl_runner_find();
+    char *runner = mfl_start_runner(err);
     int rc;
 
     if (!runner)
-        return mf_error_set(err, MF_FAILED,
-            RUNNER
-            " is neither in $MOEFOLD_RUN, beside moefold, nor in " MF_BINDIR
-            "; build moefold with MPI");
+        return -1;
     rc = mfl_list_add(argv, runner, err);
     free(runner);
     if (rc < 0)

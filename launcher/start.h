@@ -17,10 +17,15 @@ struct mfl_start {
                                    block order */
 };
 
+/* The path of moefold-run (launcher/runner.h), malloc'd; NULL with MF_FAILED
+ * when there is none.
+ */
+char *mfl_start_runner(struct mf_error *err);
+
 /* Are we inside a Slurm job? */
 bool mfl_in_allocation(void);
 
-/* Find moefold-run (launcher/runner.h) and run it to its end. Standard output
+/* Find moefold-run and run it to its end. Standard output
  * passes through, or is caught in OUTPUT (malloc'd) when that is not NULL.
  * Returns moefold-run's status (0 to 3; it has printed its own message then);
  * -1 with MF_FAILED when it could not be started or ended in any other way.

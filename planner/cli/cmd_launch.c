@@ -136,9 +136,15 @@ out:
 static int launch_local(
     const struct mf_cli *cli, const struct mfl_job *job, struct mf_error *err)
 {
-    json_t *runs = json_array(), *all;
+    char *runner = mfl_start_runner(err);
+    json_t *runs, *all;
     int rc = 0;
 
+    /* Nothing is printed about layouts that cannot be run. */
+    if (!runner)
+        return -1;
+    free(runner);
+    runs = json_array();
     for (size_t i = 0; rc == 0 && i < job->picks.count; i++)
         rc = local_pick(cli, job, job->picks.pick[i], runs, err);
     if (mf_cli_json(cli) && (rc == MF_OK || rc == MF_NO)) {

@@ -53,5 +53,10 @@ expect_error 'names the package' openmpi-bin
 cp "$BIN/moefold" alone
 expect 'no moefold-run' 1 env MOEFOLD_RUN=/nonexistent ./alone run plan.json
 expect_error 'names it' 'moefold-run is neither'
+expect 'nor for launch --local' 1 env MOEFOLD_RUN=/nonexistent \
+    ./alone launch plan.json --local
+expect 'a script needs none' 0 env MOEFOLD_RUN=/nonexistent \
+    ./alone launch plan.json
+expect_line 'the job finds its own' "^runner='moefold-run'\$"
 
 done_testing
