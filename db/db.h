@@ -41,15 +41,15 @@ struct mfdb_run {
     char node_list[1024]; /* names, joined by commas */
     char job_id[64];
     char backend[16], comm[16], experts_kernel[16], dispatcher[16];
-    char device[128];  /* CPU or GPU model */
+    char device[128]; /* CPU or GPU model */
     char libraries[256];
     int64_t hidden, ffn, experts, topk, seq, micro_batch, vocab;
     bool gated;
-    double imbalance;  /* Gini of the expert loads that were seen */
+    double imbalance; /* Gini of the expert loads that were seen */
     int64_t iterations;
-    double layer_s;    /* measured: forward + backward, median */
+    double layer_s; /* measured: forward + backward, median */
     double tokens_per_s;
-    double predicted_s; /* the same quantity of the plan, NAN if none */
+    double predicted_s;    /* the same quantity of the plan, NAN if none */
     char coefficients[64]; /* those the prediction was made with */
 };
 
@@ -60,8 +60,8 @@ struct mfdb_sample {
     char direction[16]; /* forward or backward */
     double min_s, median_s, max_s;
     int64_t slowest_rank;
-    double bytes;     /* moved by the hottest rank, NAN: none */
-    double flops;     /* of the hottest rank, NAN: none */
+    double bytes;       /* moved by the hottest rank, NAN: none */
+    double flops;       /* of the hottest rank, NAN: none */
     double predicted_s; /* of this phase, NAN: none */
 };
 
@@ -102,7 +102,7 @@ struct mfdb_coefficients {
     double created_at; /* seconds since 1970, UTC */
     char scope[160];   /* what they hold for: cluster and device */
     double error_before, error_after;
-    int64_t samples;   /* runs that they were fitted to */
+    int64_t samples; /* runs that they were fitted to */
     struct mfdb_value *value;
     size_t values;
 };
@@ -121,8 +121,8 @@ char *mfdb_spool_folder(const char *path);
  * refused by name and left untouched. MFDB_UPDATE also merges leftover spools
  * of runs that ended. Returns NULL with ERR filled.
  */
-mfdb *mfdb_open(const char *path, enum mfdb_mode mode,
-    char err[MFDB_ERROR_TEXT]);
+mfdb *mfdb_open(
+    const char *path, enum mfdb_mode mode, char err[MFDB_ERROR_TEXT]);
 void mfdb_close(mfdb *db);
 /* What opening or merging had to leave as it was, such as a damaged spool;
  * NULL: nothing.
@@ -135,8 +135,8 @@ int mfdb_uuid(char text[MFDB_UUID_TEXT]);
 /* Begin a spool FOLDER/run_id.spool (FOLDER and its parents are made), held
  * under a lock while its process lives. NULL with ERR filled.
  */
-mfdb_spool *mfdb_spool_create(const char *folder, const struct mfdb_run *run,
-    char err[MFDB_ERROR_TEXT]);
+mfdb_spool *mfdb_spool_create(
+    const char *folder, const struct mfdb_run *run, char err[MFDB_ERROR_TEXT]);
 const char *mfdb_spool_path(const mfdb_spool *spool);
 /* Append whole records; 0, or -1 with ERR filled and none of them written.
  * Times and counts below 0 (but for -1, unknown) and infinities are refused.
@@ -146,8 +146,8 @@ int mfdb_spool_append(mfdb_spool *spool, const struct mfdb_sample *sample,
 /* The run's last record: all of RUN as it is at the end, its status done or
  * failed. Close the spool before merging it: its lock is held until then.
  */
-int mfdb_spool_finish(mfdb_spool *spool, const struct mfdb_run *run,
-    char err[MFDB_ERROR_TEXT]);
+int mfdb_spool_finish(
+    mfdb_spool *spool, const struct mfdb_run *run, char err[MFDB_ERROR_TEXT]);
 void mfdb_spool_close(mfdb_spool *spool);
 
 /* Merge one spool in one transaction and remove it once it is committed. A
@@ -176,8 +176,8 @@ void mfdb_runs_free(struct mfdb_runs *runs);
 void mfdb_phases_free(struct mfdb_phases *phases);
 
 /* Coefficients are versioned rows. save sets id (and name when empty). */
-int mfdb_coefficients_save(mfdb *db, struct mfdb_coefficients *set,
-    char err[MFDB_ERROR_TEXT]);
+int mfdb_coefficients_save(
+    mfdb *db, struct mfdb_coefficients *set, char err[MFDB_ERROR_TEXT]);
 /* By name or id; NULL: the newest for SCOPE. Found 1, not found 0, -1. */
 int mfdb_coefficients_load(mfdb *db, const char *name, const char *scope,
     struct mfdb_coefficients *set, char err[MFDB_ERROR_TEXT]);
@@ -190,7 +190,7 @@ void mfdb_coefficients_free(struct mfdb_coefficients *set);
  */
 int mfdb_cache_get(mfdb *db, const char *key, double max_age_s, double *value,
     char err[MFDB_ERROR_TEXT]);
-int mfdb_cache_put(mfdb *db, const char *key, double value,
-    char err[MFDB_ERROR_TEXT]);
+int mfdb_cache_put(
+    mfdb *db, const char *key, double value, char err[MFDB_ERROR_TEXT]);
 
 #endif

@@ -9,11 +9,11 @@
 struct mf_cluster_ask {
     const char *const *source; /* as given with --cluster */
     int sources;
-    int64_t world;     /* devices wanted, 0: not known */
+    int64_t world;          /* devices wanted, 0: not known */
     double slurm_timeout_s; /* 5 unless the user says otherwise */
-    const char *db_file;    /* where `local` keeps its measures; NULL: default */
-    const char *runner;     /* path of moefold-run for the 2-rank probe, or
-                               NULL: the exchange rate is then assumed */
+    const char *db_file; /* where `local` keeps its measures; NULL: default */
+    const char *runner;  /* path of moefold-run for the 2-rank probe, or
+                            NULL: the exchange rate is then assumed */
 };
 
 /* Read the sources, join them (later ones fill unknown fields, a conflict is a

@@ -11,9 +11,9 @@ struct mf_search {
     enum mf_scope scope;
     struct mf_settings settings; /* auto fields are searched */
     struct mf_order order;
-    bool coupled;       /* only coupled layouts */
-    int64_t fix[7];     /* tp cp dp pp etp ep edp; 0: free */
-    size_t top;         /* ranked layouts to keep, 0: all that fit */
+    bool coupled;   /* only coupled layouts */
+    int64_t fix[7]; /* tp cp dp pp etp ep edp; 0: free */
+    size_t top;     /* ranked layouts to keep, 0: all that fit */
     void (*progress)(void *arg, int64_t done, int64_t all);
     void *progress_arg;
 };

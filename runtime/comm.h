@@ -13,7 +13,7 @@
 struct mfr_comms {
     MPI_Comm base;  /* all ranks of the layout; the caller's */
     int rank, size; /* in base */
-    bool hung; /* a group did not answer: only MPI_Abort helps */
+    bool hung;      /* a group did not answer: only MPI_Abort helps */
     struct mf_coords coords;
     MPI_Comm comm[MF_GROUP_KINDS]; /* MF_GROUP_TP_DP_CP is the stage;
                                       MF_GROUP_EMBD is not made */

@@ -31,10 +31,10 @@ struct mf_command {
 };
 
 /* Tables shared by commands. --json, --help and --version are everywhere. */
-extern const struct mf_option mf_options_model[];   /* --model */
-extern const struct mf_option mf_options_cluster[]; /* --cluster, timeout */
-extern const struct mf_option mf_options_layout[];  /* --layout, --order, … */
-extern const struct mf_option mf_options_settings[]; /* --seq, --recompute … */
+extern const struct mf_option mf_options_model[];    /* --model */
+extern const struct mf_option mf_options_cluster[];  /* --cluster, timeout */
+extern const struct mf_option mf_options_layout[];   /* --layout, --order */
+extern const struct mf_option mf_options_settings[]; /* --seq and so on */
 extern const struct mf_option mf_options_db[];       /* --db, --coefficients */
 
 /* The value given for NAME, the last one if repeated; NULL: not given. */

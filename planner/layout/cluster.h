@@ -35,8 +35,12 @@ struct mf_tier {
     double latency_s;
 };
 
-enum mf_node_state { MF_NODE_UP, MF_NODE_DOWN, MF_NODE_DRAINED,
-    MF_NODE_UNKNOWN };
+enum mf_node_state {
+    MF_NODE_UP,
+    MF_NODE_DOWN,
+    MF_NODE_DRAINED,
+    MF_NODE_UNKNOWN
+};
 
 struct mf_node {
     char *name;
@@ -56,8 +60,8 @@ struct mf_source {
 
 struct mf_cluster {
     char name[128];
-    bool cpu_ranks;  /* devices are CPU ranks of moefold-run's CPU backend */
-    int64_t cores;   /* CPU ranks: cores of a node that the ranks share */
+    bool cpu_ranks; /* devices are CPU ranks of moefold-run's CPU backend */
+    int64_t cores;  /* CPU ranks: cores of a node that the ranks share */
     struct mf_gpu gpu;
     struct mf_tier tier[MF_TIERS_MAX];
     int tiers;
@@ -94,8 +98,8 @@ int mf_cluster_domains(const struct mf_cluster *cluster, int t, int64_t world,
 
 /* The JSON of `moefold cluster --json`, and back. Reading checks all. */
 json_t *mf_cluster_to_json(const struct mf_cluster *cluster);
-int mf_cluster_from_json(const json_t *json, struct mf_cluster *cluster,
-    struct mf_error *err);
+int mf_cluster_from_json(
+    const json_t *json, struct mf_cluster *cluster, struct mf_error *err);
 
 void mf_cluster_free(struct mf_cluster *cluster);
 

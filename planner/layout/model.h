@@ -56,14 +56,14 @@ struct mf_model {
     int64_t layers, hidden, vocab;
     int64_t heads, kv_heads, head_dim;
     enum mf_attention attention;
-    struct mf_mla mla;      /* when attention is MLA; head_dim is then that
-                               of queries and keys, nope_dim + rope_dim */
+    struct mf_mla mla; /* when attention is MLA; head_dim is then that
+                          of queries and keys, nope_dim + rope_dim */
     bool qkv_bias, out_bias, mlp_bias;
     enum mf_qk_norm qk_norm;
-    int64_t sliding_window; /* tokens, 0: none */
+    int64_t sliding_window;           /* tokens, 0: none */
     struct mf_layer_kind *layer_kind; /* [layers] */
-    int64_t dense_ffn;      /* width, 0 when there is no dense layer */
-    int64_t moe_ffn;        /* width of one routed expert, 0 when dense */
+    int64_t dense_ffn; /* width, 0 when there is no dense layer */
+    int64_t moe_ffn;   /* width of one routed expert, 0 when dense */
     bool gated;
     char activation[32];
     int64_t experts, topk;  /* 0 for a dense model */
@@ -88,8 +88,8 @@ int64_t mf_model_count(const struct mf_model *model, enum mf_ffn kind);
 int64_t mf_model_expert_params(const struct mf_model *model);
 
 /* Add a warning line. */
-int mf_model_warn(struct mf_model *model, struct mf_error *err,
-    const char *fmt, ...) MF_PRINTF(3, 4);
+int mf_model_warn(struct mf_model *model, struct mf_error *err, const char *fmt,
+    ...) MF_PRINTF(3, 4);
 
 /* Work out model->params from the shape: plain sums over the layers,
  * embeddings counted; -1 (error) when a count overflows. params.vision is
@@ -104,8 +104,8 @@ int mf_model_count_params(struct mf_model *model, struct mf_error *err);
  * every figure. Both return what mf_model_free or json_decref takes.
  */
 json_t *mf_model_to_json(const struct mf_model *model);
-int mf_model_from_json(const json_t *json, struct mf_model *model,
-    struct mf_error *err);
+int mf_model_from_json(
+    const json_t *json, struct mf_model *model, struct mf_error *err);
 
 void mf_model_free(struct mf_model *model);
 

@@ -29,7 +29,8 @@ page=$SRC/man/moefold.1
 moefold --help >help.txt
 check 'moefold --help fits a screen' fits_screen help.txt
 : >all.helped
-for command in $(sed -n 's/^  \([a-z]\{1,\}\) .*/\1/p' help.txt); do
+mapfile -t commands < <(sed -n 's/^  \([a-z]\{1,\}\) .*/\1/p' help.txt)
+for command in "${commands[@]}"; do
     moefold "$command" --help >"$command.txt"
     check "$command --help fits a screen" fits_screen "$command.txt"
     helped "$command.txt" | grep -vE -- '^--(json|help|version)$' \
@@ -43,9 +44,9 @@ sort -u all.helped >all.sorted
 entries "$page" >all.entries
 check 'moefold(1) explains each option once, and no other' \
     same all.sorted all.entries
-check 'each command has a section' test \
-    "$(sed -n '/^\.SH COMMANDS$/,/^\.SH OPTIONS$/p' "$page" | grep -c '^\.SS')" \
-    -eq "$(ls ./*.helped | grep -cv '^./all')"
+printf '%s\n' "${commands[@]}" >commands.txt
+sed -n '/^\.SH COMMANDS$/,/^\.SH OPTIONS$/s/^\.SS //p' "$page" >sections.txt
+check 'each command has its section' same commands.txt sections.txt
 
 if [ -x "$BIN/moefold-run" ]; then
     moefold-run --help >run.txt

@@ -80,7 +80,8 @@ expect_json 'no run' '.runs == []'
 expect 'best' 0 moefold history best --model mixtral-8x22b --json
 expect_json 'fastest first, finished ones alone' \
     '[.runs[].run_id[0:4]] == ["bbbb", "aaaa"]'
-expect 'best of a model that never finished' 3 moefold history best --model Qwen2
+expect 'best of a model that never finished' 3 \
+    moefold history best --model Qwen2
 
 expect 'show by the start of the id' 0 moefold history show aaaa --json
 expect_json 'phases in their order' '[.runs[0].phases[].phase] ==
@@ -118,7 +119,8 @@ expect_json 'but for bytes that JSON has no way to write' \
     '.runs[0].command == "?"'
 expect 'hostile texts for people' 0 moefold history list --limit 1
 check 'stay on their line' test "$(moefold history list --limit 1 | wc -l)" = 2
-expect 'a filter that is SQL' 0 moefold history list --model "' OR 1=1 --" --json
+expect 'a filter that is SQL' 0 \
+    moefold history list --model "' OR 1=1 --" --json
 expect_json 'finds nothing' '.runs == []'
 
 # --- files that are not ours, or can't be written ---

@@ -65,10 +65,7 @@ bad 'an unknown preset names the known ones' 2 'dgx-h100' \
 export SLURM_CONF=$T/none/slurm.conf
 bad 'no slurm.conf' 2 'slurm.conf' moefold cluster slurm
 unset SLURM_CONF
-if moefold cluster slurm 2>&1 | grep -q 'without libslurm'; then
-    skip 'a dead controller' 'built without libslurm'
-else
-    cat >slurm.conf <<END
+cat >slurm.conf <<END
 ClusterName=dead
 SlurmctldHost=nowhere(127.0.0.1)
 SlurmctldPort=1
@@ -76,12 +73,15 @@ AuthType=auth/none
 NodeName=n1 CPUs=1
 PartitionName=p Nodes=n1
 END
-    SLURM_CONF=$T/slurm.conf
-    export SLURM_CONF
+export SLURM_CONF=$T/slurm.conf
+if moefold cluster slurm --slurm-timeout 2 2>&1 |
+    grep -q 'without libslurm'; then
+    skip 'a dead controller' 'built without libslurm'
+else
     bad 'a dead controller' 1 'controller|Slurm' \
         moefold cluster slurm --slurm-timeout 2
-    unset SLURM_CONF
 fi
+unset SLURM_CONF
 expect 'a world larger than the cluster is a no' 3 moefold predict \
     --model "$mixtral" --cluster dgx-h100:1 --world 16 --global-batch 16 \
     --layout tp2
