@@ -31,7 +31,7 @@ check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
 endif
 TESTS += $(command_tests)
-EXTRA_DIST += $(command_tests) $(testbed_tests) check .ci/run \
+EXTRA_DIST += $(command_tests) $(testbed_tests) quickstart .ci/run \
     tests/packages.sh tests/lsan.supp
 
 # Command tests run the programs of this build, so build those first.
