@@ -317,6 +317,19 @@ static void cost_fill_interval(const mf_pricer *pricer,
     cost->step_s_high = cost->step_s * (1 + spread);
 }
 
+/* Figures of a foreign cluster file or history can be beyond all reason. */
+static int cost_check_finite(
+    const mf_pricer *pricer, const struct mf_cost *cost, struct mf_error *err)
+{
+    if (isfinite(cost->step_s) && cost->step_s > 0 &&
+        isfinite(cost->peak_bytes) && cost->peak_bytes >= 0)
+        return 0;
+    return mf_error_set(err, MF_INVALID,
+        "the figures of cluster %s with coefficients %s give no time or memory "
+        "that can be; look at them with moefold cluster and fit --list",
+        pricer->cluster->name, pricer->set.name);
+}
+
 int mf_pricer_price(mf_pricer *pricer, struct mf_plan_entry *entry,
     int64_t *priced, int64_t *bounded, struct mf_error *err)
 {
@@ -344,6 +357,10 @@ int mf_pricer_price(mf_pricer *pricer, struct mf_plan_entry *entry,
     choose_dispatcher(pricer, &entry->settings, &entry->layout, &choices);
     choose_recompute(pricer, &entry->settings, &choices);
     trial_all(&trial, &choices);
+    if (cost_check_finite(pricer, &trial.best, err)) {
+        free(trial.best_stage);
+        return -1;
+    }
     entry->settings = trial.best_settings;
     entry->cost = trial.best;
     entry->cost.stage = trial.best_stage;

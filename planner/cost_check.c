@@ -150,7 +150,8 @@ static const char *check_batch(const struct mf_layout *l,
             "global batch of %" PRId64 " sequences",
             micro, l->dp, s->global_batch);
     count = s->global_batch / unit;
-    if (s->vpp > 1 && s->micro_batch > 0 && count % l->pp)
+    /* With micro batch auto, larger ones divide the count of 1 further. */
+    if (s->vpp > 1 && count % l->pp)
         return broken(err, "pp does not divide the micro batches",
             "vpp %" PRId64 " needs micro batches in multiples of pp %" PRId64
             "; there are %" PRId64 " a step: set vpp to 1 or change the batch",

@@ -230,6 +230,14 @@ static const struct mf_command *commands_find(
     return NULL;
 }
 
+/* A command that ended with "no" before it had a document of its own. */
+static int cli_print_no(struct mf_error *err)
+{
+    json_t *json = json_pack("{s:s, s:s}", "answer", "no", "reason", err->text);
+
+    return mf_cli_print_json(json, err) ? MF_FAILED : MF_NO;
+}
+
 /* Standard output is checked at the end, so that a full disk is not silent. */
 static int cli_finish(
     const struct mf_cli *cli, int status, struct mf_error *err)
@@ -263,7 +271,8 @@ static int cli_run(struct mf_cli *cli, int argc, char **argv)
         mf_help_version();
     status = cli->help || cli->version ? 0 : cli->command->run(cli, &err);
     if (status < 0)
-        status = err.status;
+        status = err.status == MF_NO && cli->json ? cli_print_no(&err)
+                                                  : (int)err.status;
     return cli_finish(cli, status, &err);
 }
 

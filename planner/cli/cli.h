@@ -26,7 +26,10 @@ struct mf_command {
     const struct mf_option *const *tables; /* NULL-terminated list of tables,
                                   each ended by a row without a name */
     int least, most; /* operands; most -1: any number. "--" ends options */
-    /* The exit status; ERR is printed by main when it is not 0 and filled. */
+    /* The exit status, or -1 for that of ERR; ERR is printed by main when it is
+     * filled. MF_NO: the command has printed its document; -1 with MF_NO in
+     * ERR: it has not, and --json prints the reason instead.
+     */
     int (*run)(struct mf_cli *cli, struct mf_error *err);
 };
 

@@ -38,18 +38,15 @@ struct explain {
 
 /* ---- what is explained ---- */
 
-static int explain_price(struct explain *x, const char *text, bool coupled,
-    int which, struct mf_error *err)
+/* GIVEN as of mf_layout_resolve. */
+static int explain_price(struct explain *x, const struct mf_layout *layout,
+    unsigned given, int which, struct mf_error *err)
 {
     struct mf_plan_entry *entry = &x->own[which];
 
-    if (mf_layout_parse(text, &entry->layout, err))
-        return -1;
-    entry->layout.coupled = coupled;
-    if (x->a)
-        entry->layout.order = x->a->layout.order;
+    entry->layout = *layout;
     entry->settings = x->asked;
-    if (mf_layout_resolve(&entry->layout, x->plan.world, ~0u, err))
+    if (mf_layout_resolve(&entry->layout, x->plan.world, given, err))
         return -1;
     return mf_cost_predict(
         &x->plan.model, &x->plan.cluster, x->plan.scope, &x->set, entry, err);
@@ -70,6 +67,7 @@ static int explain_against(
     const struct mf_cli *cli, struct explain *x, struct mf_error *err)
 {
     const char *text = mf_cli_value(cli, "against");
+    struct mf_layout layout;
     int64_t k;
 
     if (!text)
@@ -83,9 +81,38 @@ static int explain_against(
     if (!x->priced_here &&
         mf_inputs_coefficients(cli, &x->plan.cluster, &x->set, err))
         return -1;
-    if (explain_price(x, text, mf_cli_has(cli, "coupled"), 1, err))
+    if (mf_layout_parse(text, &layout, err))
+        return -1;
+    layout.coupled = mf_cli_has(cli, "coupled");
+    layout.order = x->a->layout.order;
+    if (explain_price(x, &layout, ~0u, 1, err))
         return -1;
     x->b = &x->own[1];
+    return 0;
+}
+
+static int explain_refuse(const char *option, struct mf_error *err)
+{
+    return mf_error_set(err, MF_INVALID,
+        "a PLAN comes with its own; leave out --%s, or PLAN (another layout "
+        "is --against L)",
+        option);
+}
+
+/* What a plan already says must not be said otherwise. */
+static int explain_check_plan(const struct mf_cli *cli, struct mf_error *err)
+{
+    static const char *const other[] = {"scope", "layout", "order"};
+    static const struct mf_option *const tables[] = {
+        mf_options_model, mf_options_cluster, mf_options_settings, NULL};
+
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (mf_cli_has(cli, other[i]))
+            return explain_refuse(other[i], err);
+    for (int t = 0; tables[t]; t++)
+        for (const struct mf_option *o = tables[t]; o->name; o++)
+            if (mf_cli_has(cli, o->name))
+                return explain_refuse(o->name, err);
     return 0;
 }
 
@@ -94,6 +121,8 @@ static int explain_read_plan(
 {
     int64_t pick = 1;
 
+    if (explain_check_plan(cli, err))
+        return -1;
     if (mf_cli_integer(cli, "pick", 1, MF_WORLD_MAX, &pick, err) ||
         mf_plan_read(mf_cli_operand(cli, 0), &x->plan, err))
         return -1;
@@ -123,6 +152,9 @@ static int explain_read_options(
     struct mf_layout layout;
     unsigned given;
 
+    if (mf_cli_has(cli, "pick"))
+        return mf_error_set(
+            err, MF_INVALID, "--pick is of a PLAN; give one, or leave it out");
     mf_settings_init(&x->asked);
     if (mf_inputs_settings(cli, &x->asked, err) ||
         explain_read_scope(cli, x, err) ||
@@ -136,8 +168,8 @@ static int explain_read_options(
     if (mf_inputs_coefficients(cli, &x->plan.cluster, &x->set, err))
         return -1;
     x->priced_here = true;
-    if (explain_price(x, mf_cli_value(cli, "layout"),
-            mf_cli_has(cli, "coupled") && !mf_cli_has(cli, "against"), 0, err))
+    layout.coupled &= !mf_cli_has(cli, "against");
+    if (explain_price(x, &layout, given, 0, err))
         return -1;
     x->a = &x->own[0];
     return explain_against(cli, x, err);
@@ -211,22 +243,28 @@ static int explain_print_json(const struct explain *x, struct mf_error *err)
     mf_layout_format(&x->a->layout, text[0], sizeof text[0]);
     if (x->b)
         mf_layout_format(&x->b->layout, text[1], sizeof text[1]);
-    return mf_cli_print_json(
-        json_pack("{s:s, s:o, s:s, s:o}", "a", text[0], "b",
-            x->b ? json_string(text[1]) : json_null(), "limit",
-            x->a->cost.limit ? x->a->cost.limit : "", "terms", terms),
+    return mf_cli_print_json(json_pack("{s:s, s:o, s:s?, s:o}", "a", text[0],
+                                 "b", x->b ? json_string(text[1]) : json_null(),
+                                 "limit", x->a->cost.limit, "terms", terms),
         err);
 }
 
+/* Seconds of a step, milliseconds of a layer, GiB, fractions. */
 static void print_term(const struct explain *x, const struct term *t)
 {
-    double unit = strcmp(t->unit, "GiB") ? 1 : 1073741824.0;
+    bool layer = x->plan.scope == MF_SCOPE_MOE && !strcmp(t->unit, "s");
+    double unit = layer ? 1e-3 : 1;
+    int decimals = 4;
 
-    printf("  %-20s %12.6g %3s", t->name, t->a / unit, t->unit);
+    if (!strcmp(t->unit, "GiB")) {
+        unit = 1073741824.0;
+        decimals = 2;
+    }
+    printf("  %-20s %12.*f", t->name, decimals, t->a / unit);
     if (x->b)
-        printf(
-            " %12.6g %3s %+12.6g", t->b / unit, t->unit, (t->b - t->a) / unit);
-    putchar('\n');
+        printf(" %12.*f %+12.*f", decimals, t->b / unit, decimals,
+            (t->b - t->a) / unit);
+    printf("%s%s\n", *t->unit ? " " : "", layer ? "ms" : t->unit);
 }
 
 /* The part that grows most, and the one that shrinks most. */
@@ -272,8 +310,8 @@ static void explain_print(const struct explain *x)
             x->b->layout.coupled ? ", coupled" : "",
             x->b->cost.limit ? x->b->cost.limit : "-");
     }
-    printf("\n  %-20s %16s%s\n", "", "a",
-        x->b ? "                b        b - a" : "");
+    printf("\n  %-20s %12s%s\n", "", "a",
+        x->b ? "            b        b - a" : "");
     for (int i = 0; i < x->terms; i++)
         print_term(x, &x->term[i]);
     if (x->b)

@@ -111,8 +111,10 @@ static int history_best(const struct mf_cli *cli, struct mf_error *err)
         rc = mf_cli_print_json(mf_history_runs_json(&runs), err);
     else if (runs.count > 0)
         mf_history_table(&runs);
-    if (rc == 0 && runs.count == 0)
-        rc = mf_error_set(err, MF_NO, "no finished run that was asked for");
+    if (rc == 0 && runs.count == 0) {
+        mf_error_set(err, MF_NO, "no finished run that was asked for");
+        rc = MF_NO;
+    }
     mfdb_runs_free(&runs);
     return rc;
 }

@@ -189,7 +189,7 @@ static int planning_search(struct planning *p, struct mf_error *err)
     if (terminal)
         fprintf(stderr, "\r               \r");
     if (rc)
-        return err->status == MF_NO && p->plan.enumerated ? MF_NO : -1;
+        return err->status == MF_NO ? MF_NO : -1;
     return p->search.coupled ? 0 : plan_add_coupled(p, err);
 }
 
@@ -284,10 +284,12 @@ static int plan_run(struct mf_cli *cli, struct mf_error *err)
         rc = -1;
         goto out;
     }
-    if (!mf_cli_json(cli))
-        planning_print(&p);
-    else if (mf_cli_print_json(mf_plan_to_json(&p.plan), err))
+    if (!mf_cli_json(cli)) {
+        if (p.plan.enumerated)
+            planning_print(&p);
+    } else if (mf_cli_print_json(mf_plan_to_json(&p.plan), err)) {
         rc = -1;
+    }
 out:
     mf_plan_free(&p.plan);
     return rc;

@@ -32,7 +32,8 @@ int mf_coefficients_restore(const struct mfdb_coefficients *saved,
     for (size_t i = 0; i < saved->values; i++) {
         int index = mf_coefficient_find(saved->value[i].name);
 
-        if (index < 0 || !isfinite(saved->value[i].value))
+        if (index < 0 || !(saved->value[i].value >= 0) ||
+            !isfinite(saved->value[i].value))
             return mf_error_set(err, MF_INVALID,
                 "coefficients %s: %s is not known to this version; fit anew",
                 saved->name, saved->value[i].name);

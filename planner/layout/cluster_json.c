@@ -169,9 +169,10 @@ static int read_figure(const json_t *json, const char *where, const char *key,
     *figure = NAN;
     if (!value || json_is_null(value))
         return 0;
-    if (!json_is_number(value) || !(json_number_value(value) > 0) ||
+    /* Bounds that keep products and ratios of figures within a double. */
+    if (!json_is_number(value) || !(json_number_value(value) >= 1e-30) ||
         json_number_value(value) > 1e30)
-        return refuse(err, where, key, "a number over 0, or null");
+        return refuse(err, where, key, "a number from 1e-30 to 1e30, or null");
     *figure = json_number_value(value);
     return 0;
 }

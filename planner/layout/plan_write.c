@@ -189,13 +189,15 @@ static int plan_write_new(
     json_t *json, int fd, const char *file, struct mf_error *err)
 {
     FILE *out = fdopen(fd, "w");
+    mode_t mask = umask(0);
     int bad;
 
+    umask(mask);
     if (!out) {
         close(fd);
         return mf_error_set(err, MF_FAILED, "%s: %s", file, strerror(errno));
     }
-    bad = fchmod(fd, 0644) || json_dumpf(json, out, JSON_INDENT(1)) ||
+    bad = fchmod(fd, 0666 & ~mask) || json_dumpf(json, out, JSON_INDENT(1)) ||
           putc('\n', out) == EOF || fflush(out) || fsync(fd);
     bad |= fclose(out);
     return bad ? mf_error_set(err, MF_FAILED, "%s: cannot write: %s", file,

@@ -86,7 +86,39 @@ expect 'a world larger than the cluster is a no' 3 moefold predict \
     --model "$mixtral" --cluster dgx-h100:1 --world 16 --global-batch 16 \
     --layout tp2
 
+# ---- the answer is no: one document all the same
+no() { # NAME FILTER CMD...
+    local name=$1 filter=$2
+    shift 2
+    expect "$name" 3 "$@" --json
+    expect_json "$name: one document" "$filter"
+    check "$name: one line says why" test "$(wc -l <"$ERR")" -eq 1
+}
+
+moefold plan --model "$small" --cluster dgx-h100:2 --global-batch 16 \
+    --output two.json >"$T/.log"
+no 'map on too few nodes' '.answer == "no" and (.reason | test("16 ranks"))' \
+    moefold map two.json --nodes n1
+no 'predict beyond the cluster' '.answer == "no"' sized --world 16 --layout tp2
+no 'predict beyond the memory' '.fits == false and .peak_bytes > 0' \
+    sized --layout tp1/ep8
+no 'plan beyond the cluster' '.plans == [] and .searched.priced == 0' \
+    moefold plan --model "$small" --cluster dgx-h100:1 --world 16 \
+    --global-batch 16
+no 'plan with a size that no layout has' '.plans == [] and .rejected == {}' \
+    moefold plan --model "$small" --cluster dgx-h100:1 --global-batch 8 \
+    --fix tp=3
+no 'no best run' '.runs == []' moefold history best --model nosuch
+
 # ---- usage
+bad 'a plan and what it already says' 2 'leave out --seq' \
+    moefold explain two.json --seq 8
+bad 'a pick of no plan' 2 '--pick' moefold explain --pick 2 --layout tp2
+bad 'an order that leaves an axis out' 2 'leaves out' \
+    moefold explain --model "$mixtral" --cluster dgx-h100:1 \
+    --global-batch 64 --layout tp2/ep4 --order tp-dp
+bad 'chunks that no micro batch suits' 2 'multiples of pp 2' sized \
+    --layout pp2.dp4/ep4 --global-batch 12 --vpp 2 --micro-batch auto
 bad 'no command' 2 'no command' moefold
 bad 'an unknown command' 2 "unknown command 'paln'" moefold paln
 for command in model cluster groups predict plan launch map history fit; do

@@ -38,6 +38,12 @@ tests_unit_launcher_test_script_SOURCES = tests/unit/launcher/test_script.c \
     $(launcher_fixture)
 tests_unit_launcher_test_script_LDADD = $(launcher_test_libs)
 
+unit_tests += tests/unit/launcher/test_mutants
+tests_unit_launcher_test_mutants_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_launcher_test_mutants_SOURCES = \
+    tests/unit/launcher/test_mutants.c $(launcher_fixture)
+tests_unit_launcher_test_mutants_LDADD = $(launcher_test_libs)
+
 EXTRA_DIST += tests/golden/launch-block.sh tests/golden/launch-hostfile.sh
 
 command_tests += tests/command/t0301-map.t tests/command/t0302-launch.t \
