@@ -36,17 +36,19 @@ double mfdb_now(void)
 static int make_folder(const char *folder, char *err)
 {
     struct stat info;
+    int why;
 
     if (mkdir(folder, 0777) == 0)
         return 0;
-    if (errno == EEXIST && stat(folder, &info) == 0 && S_ISDIR(info.st_mode))
+    why = errno;
+    if (why == EEXIST && stat(folder, &info) == 0 && S_ISDIR(info.st_mode))
         return 0;
-    if (errno == EEXIST)
+    if (why == EEXIST)
         return mfdb_error(err, "%s: is in the way of a folder", folder);
     /* A parent may be read only and yet have the folder. */
     if (stat(folder, &info) == 0 && S_ISDIR(info.st_mode))
         return 0;
-    return mfdb_error(err, "%s: can't be made: %s", folder, strerror(errno));
+    return mfdb_error(err, "%s: can't be made: %s", folder, strerror(why));
 }
 
 int mfdb_make_folders(const char *folder, char *err)

@@ -41,48 +41,45 @@ const char *mfl_map_node(const struct mfl_map *map, int64_t rank)
     return map->places.node.item[map->seat[rank].node];
 }
 
-static json_t *rank_to_json(
-    const struct mfl_map *map, const struct mf_layout *layout, int64_t rank)
+static void print_rank(const struct mfl_map *map,
+    const struct mf_layout *layout, int64_t rank, FILE *out)
 {
-    uint32_t local = map->seat[rank].local;
+    char gpu[16] = "null";
     struct mf_coords c;
 
+    if (map->gpus)
+        snprintf(gpu, sizeof gpu, "%u", map->seat[rank].local);
     mf_layout_coords(layout, rank, &c);
-    return json_pack("{s:I, s:s, s:I, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I, "
-                     "s:I}}",
-        "rank", (json_int_t)rank, "node", mfl_map_node(map, rank), "local",
-        (json_int_t)local, "gpu", map->gpus ? json_integer(local) : json_null(),
-        "coords", "tp", (json_int_t)c.tp, "cp", (json_int_t)c.cp, "dp",
-        (json_int_t)c.dp, "pp", (json_int_t)c.pp, "etp", (json_int_t)c.etp,
-        "ep", (json_int_t)c.ep, "edp", (json_int_t)c.edp);
+    fprintf(out,
+        "    {\"rank\": %lld, \"node\": \"%s\", \"local\": %u, \"gpu\": %s, "
+        "\"coords\": {\"tp\": %lld, \"cp\": %lld, \"dp\": %lld, \"pp\": %lld, "
+        "\"etp\": %lld, \"ep\": %lld, \"edp\": %lld}}%s\n",
+        (long long)rank, mfl_map_node(map, rank), map->seat[rank].local, gpu,
+        (long long)c.tp, (long long)c.cp, (long long)c.dp, (long long)c.pp,
+        (long long)c.etp, (long long)c.ep, (long long)c.edp,
+        rank + 1 < map->world ? "," : "");
 }
 
-static json_t *ranks_to_json(
-    const struct mfl_map *map, const struct mf_layout *layout)
-{
-    json_t *ranks = json_array();
-
-    for (int64_t rank = 0; rank < map->world; rank++) {
-        if (json_array_append_new(ranks, rank_to_json(map, layout, rank)) < 0) {
-            json_decref(ranks);
-            return NULL;
-        }
-    }
-    return ranks;
-}
-
-json_t *mfl_map_to_json(
-    const struct mfl_map *map, const struct mf_layout *layout)
+/* Written as it is made: as one document in memory a million ranks would take
+ * gigabytes. No text in it needs escapes: nodes are host names.
+ */
+void mfl_map_print_json(
+    const struct mfl_map *map, const struct mf_layout *layout, FILE *out)
 {
     char text[MF_LAYOUT_TEXT], order[64];
     size_t nodes = map->seat[map->world - 1].node + (size_t)1;
 
     mf_layout_format(layout, text, sizeof text);
     mf_order_format(&layout->order, order, sizeof order);
-    return json_pack("{s:I, s:s, s:s, s:b, s:s, s:I, s:o}", "world",
-        (json_int_t)map->world, "layout", text, "order", order, "coupled",
-        layout->coupled, "from", map->places.from, "nodes", (json_int_t)nodes,
-        "ranks", ranks_to_json(map, layout));
+    fprintf(out,
+        "{\n  \"world\": %lld,\n  \"layout\": \"%s\",\n"
+        "  \"order\": \"%s\",\n  \"coupled\": %s,\n  \"from\": \"%s\",\n"
+        "  \"nodes\": %zu,\n  \"ranks\": [\n",
+        (long long)map->world, text, order, layout->coupled ? "true" : "false",
+        map->places.from, nodes);
+    for (int64_t rank = 0; rank < map->world && !ferror(out); rank++)
+        print_rank(map, layout, rank, out);
+    fputs("  ]\n}\n", out);
 }
 
 void mfl_map_print(

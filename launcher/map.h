@@ -35,8 +35,8 @@ const char *mfl_map_node(const struct mfl_map *map, int64_t rank);
 /* {world, layout, order, from, nodes, ranks[{rank, node, local, gpu,
  * coords{}}]}; gpu is null for CPU ranks.
  */
-json_t *mfl_map_to_json(
-    const struct mfl_map *map, const struct mf_layout *layout);
+void mfl_map_print_json(
+    const struct mfl_map *map, const struct mf_layout *layout, FILE *out);
 
 /* The same for people. */
 void mfl_map_print(

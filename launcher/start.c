@@ -19,6 +19,7 @@
 #include "launcher/runner.h"
 
 #define RUNNER "moefold-run"
+#define RANKS_A_CORE 32 /* a slip must not start thousands here */
 
 char *mfl_start_runner(struct mf_error *err)
 {
@@ -48,6 +49,18 @@ static int64_t processors(void)
     if (sched_getaffinity(0, sizeof set, &set) < 0)
         return sysconf(_SC_NPROCESSORS_ONLN);
     return CPU_COUNT(&set);
+}
+
+int mfl_start_check_here(int64_t ranks, struct mf_error *err)
+{
+    int64_t cores = processors();
+
+    if (cores > 0 && ranks / RANKS_A_CORE > cores)
+        return mf_error_set(err, MF_INVALID,
+            "%lld ranks are too many for this machine's %lld cores (at most "
+            "%d a core); plan for fewer, or launch it as a job",
+            (long long)ranks, (long long)cores, RANKS_A_CORE);
+    return 0;
 }
 
 /* What the user has set in the environment stays. */
@@ -195,6 +208,8 @@ static int compose(const struct mfl_start *start, struct seats *seats,
 {
     bool here = start->here || !mfl_in_allocation();
 
+    if (here && mfl_start_check_here(start->ranks, err) < 0)
+        return -1;
     if (mfl_list_environment(env, err) < 0 ||
         mfl_list_default(env, "OPENBLAS_NUM_THREADS", "1", err) < 0)
         return -1;

@@ -22,13 +22,19 @@ struct mfl_start {
  */
 char *mfl_start_runner(struct mf_error *err);
 
+/* May as many ranks be started on this machine? MF_INVALID when they are far
+ * too many for its cores, which only a slip asks for.
+ */
+int mfl_start_check_here(int64_t ranks, struct mf_error *err);
+
 /* Are we inside a Slurm job? */
 bool mfl_in_allocation(void);
 
 /* Find moefold-run and run it to its end. Standard output
  * passes through, or is caught in OUTPUT (malloc'd) when that is not NULL.
  * Returns moefold-run's status (0 to 3; it has printed its own message then);
- * -1 with MF_FAILED when it could not be started or ended in any other way.
+ * -1 with MF_FAILED when it could not be started or ended in any other way,
+ * or as mfl_start_check_here.
  */
 int mfl_start_run(
     const struct mfl_start *start, char **output, struct mf_error *err);

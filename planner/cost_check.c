@@ -159,17 +159,13 @@ static const char *check_batch(const struct mf_layout *l,
     return NULL;
 }
 
-const char *mf_check_rule(const struct mf_model *model,
+const char *mf_check_attention_rule(const struct mf_model *model,
     const struct mf_layout *layout, const struct mf_settings *settings,
     enum mf_scope scope, struct mf_error *err)
 {
-    const char *rule;
+    const char *rule = NULL;
 
-    if (scope == MF_SCOPE_MOE && model->experts < 1)
-        return broken(err, "the model has no experts",
-            "scope moe needs a model with experts; %s is dense", model->name);
-    rule = check_experts(model, layout, err);
-    if (!rule && scope == MF_SCOPE_STEP)
+    if (scope == MF_SCOPE_STEP)
         rule = check_attention(model, layout, err);
     if (!rule && scope == MF_SCOPE_STEP)
         rule = check_layers(model, layout, settings, err);
@@ -180,6 +176,20 @@ const char *mf_check_rule(const struct mf_model *model,
     if (!rule && layout->pp > MF_STAGES_MAX)
         rule = check_layers(model, layout, settings, err);
     return rule;
+}
+
+const char *mf_check_rule(const struct mf_model *model,
+    const struct mf_layout *layout, const struct mf_settings *settings,
+    enum mf_scope scope, struct mf_error *err)
+{
+    const char *rule;
+
+    if (scope == MF_SCOPE_MOE && model->experts < 1)
+        return broken(err, "the model has no experts",
+            "scope moe needs a model with experts; %s is dense", model->name);
+    rule = check_experts(model, layout, err);
+    return rule ? rule
+                : mf_check_attention_rule(model, layout, settings, scope, err);
 }
 
 int mf_cost_check(const struct mf_model *model, const struct mf_layout *layout,

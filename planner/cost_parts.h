@@ -180,5 +180,9 @@ void mf_step_price_moe(const struct mf_case *c, struct mf_cost *cost);
 const char *mf_check_rule(const struct mf_model *model,
     const struct mf_layout *layout, const struct mf_settings *settings,
     enum mf_scope scope, struct mf_error *err);
+/* The same for what does not depend on the experts' grid. */
+const char *mf_check_attention_rule(const struct mf_model *model,
+    const struct mf_layout *layout, const struct mf_settings *settings,
+    enum mf_scope scope, struct mf_error *err);
 
 #endif

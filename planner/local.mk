@@ -9,6 +9,7 @@ libmoefold_layout_a_SOURCES = \
     planner/layout/layout.c planner/layout/layout.h \
     planner/layout/groups.c planner/layout/groups.h \
     planner/layout/phase.c planner/layout/phase.h \
+    planner/layout/streams.c planner/layout/streams.h \
     planner/layout/cluster.c planner/layout/cluster_json.c \
     planner/layout/cluster.h
 

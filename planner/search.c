@@ -31,6 +31,7 @@ struct searching {
     struct divisors world;
     size_t room; /* entries that plan->entry has space for */
     int64_t done, all;
+    int64_t counted_pp, count; /* grids of the experts, see search_reject */
     struct mf_error *err;
 };
 
@@ -51,7 +52,7 @@ static int divisors_fill(int64_t n, struct divisors *out, struct mf_error *err)
     return 0;
 }
 
-static void plan_reject(struct mf_plan *plan, const char *reason)
+static void plan_reject(struct mf_plan *plan, const char *reason, int64_t count)
 {
     struct mf_reason *r;
     int i;
@@ -67,7 +68,7 @@ static void plan_reject(struct mf_plan *plan, const char *reason)
         snprintf(r->text, sizeof r->text, "%s", reason);
         plan->reasons++;
     }
-    r->count++;
+    r->count += count;
 }
 
 /* Faster first; of equals the smaller text, so that no order of visiting
@@ -156,41 +157,77 @@ static int search_visit(struct searching *s, const struct mf_layout *sizes)
     if (!rule && mf_layout_resolve(&entry.layout, search->world, ~0u, NULL))
         rule = "the order of the axes does not allow it";
     if (rule) {
-        plan_reject(s->plan, rule);
+        plan_reject(s->plan, rule, 1);
         return 0;
     }
     if (mf_pricer_price(
             s->pricer, &entry, &s->plan->priced, &s->plan->bounded, s->err))
         return -1;
     if (!entry.cost.fits) {
-        plan_reject(s->plan, "does not fit in memory");
+        plan_reject(s->plan, "does not fit in memory", 1);
         mf_cost_free(&entry.cost);
         return 0;
     }
     return plan_keep(s, &entry);
 }
 
-static int search_experts(struct searching *s, struct mf_layout *l)
+static bool etp_allowed(
+    const struct mf_search *search, const struct mf_layout *l, int64_t ranks)
+{
+    return ranks % l->etp == 0 && fixed(search, FIX_ETP, l->etp) &&
+           !(search->coupled && l->etp != l->tp);
+}
+
+static bool ep_allowed(
+    const struct mf_search *search, const struct mf_layout *l, int64_t ranks)
+{
+    int64_t left = ranks / l->etp;
+
+    return left % l->ep == 0 && fixed(search, FIX_EP, l->ep) &&
+           fixed(search, FIX_EDP, left / l->ep) &&
+           !(search->coupled && l->dp % l->ep);
+}
+
+/* Every grid of the experts under an attention grid, counted or visited. */
+static int search_experts(
+    struct searching *s, struct mf_layout *l, int64_t *count)
 {
     const struct mf_search *search = s->search;
     int64_t ranks = search->world / l->pp;
 
     for (int i = 0; i < s->world.count; i++) {
         l->etp = s->world.value[i];
-        if (ranks % l->etp || !fixed(search, FIX_ETP, l->etp) ||
-            (search->coupled && l->etp != l->tp))
+        if (!etp_allowed(search, l, ranks))
             continue;
         for (int j = 0; j < s->world.count; j++) {
             l->ep = s->world.value[j];
-            if (ranks / l->etp % l->ep || !fixed(search, FIX_EP, l->ep) ||
-                (search->coupled && l->dp % l->ep))
+            if (!ep_allowed(search, l, ranks))
                 continue;
             l->edp = ranks / l->etp / l->ep;
-            if (fixed(search, FIX_EDP, l->edp) && search_visit(s, l))
+            if (count)
+                ++*count;
+            else if (search_visit(s, l))
                 return -1;
         }
     }
     return 0;
+}
+
+/* An attention grid that breaks a rule takes all its layouts with it. Of a
+ * world with many divisors that is most of a billion, so they are counted once
+ * a pipeline; coupled grids, which are few, each on their own.
+ */
+static void search_reject(
+    struct searching *s, struct mf_layout *l, const char *rule)
+{
+    if (s->search->coupled || s->counted_pp != l->pp) {
+        s->count = 0;
+        s->counted_pp = l->pp;
+        search_experts(s, l, &s->count);
+    }
+    if (s->count > 0)
+        plan_reject(s->plan, rule, s->count);
+    s->plan->enumerated += s->count;
 }
 
 /* A single MoE layer has no stages, and to it context parallel ranks are as
@@ -219,6 +256,7 @@ static int search_attention(struct searching *s)
 
     s->all = (int64_t)n * n * n;
     for (int64_t i = 0; i < s->all; i++) {
+        const char *rule;
         int64_t left;
 
         s->done = i;
@@ -229,7 +267,13 @@ static int search_attention(struct searching *s)
         if (left % l.tp || left / l.tp % l.cp)
             continue;
         l.dp = left / l.tp / l.cp;
-        if (attention_allowed(s->search, &l) && search_experts(s, &l))
+        if (!attention_allowed(s->search, &l))
+            continue;
+        rule = mf_check_attention_rule(
+            &s->plan->model, &l, &s->search->settings, s->search->scope, NULL);
+        if (rule)
+            search_reject(s, &l, rule);
+        else if (search_experts(s, &l, NULL))
             return -1;
     }
     return 0;

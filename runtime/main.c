@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/layout/streams.h"
 #include "runtime/comm.h"
 #include "runtime/options.h"
 #include "runtime/probe.h"
@@ -133,13 +134,15 @@ int main(int argc, char **argv)
     struct mfr_options options;
     const int parsed = mfr_options_parse(argc, argv, &options, &err);
 
+    if (mf_streams_open() < 0)
+        return MF_FAILED;
     if (parsed == 0 && options.mode == MFR_MODE_VERSION) {
         puts("moefold-run " PACKAGE_VERSION);
-        return fflush(stdout) ? MF_FAILED : MF_OK;
+        return mf_streams_flush() ? MF_FAILED : MF_OK;
     }
     if (parsed == 0 && options.mode == MFR_MODE_HELP) {
         mfr_options_help();
-        return fflush(stdout) ? MF_FAILED : MF_OK;
+        return mf_streams_flush() ? MF_FAILED : MF_OK;
     }
     return run_under_mpi(argc, argv, &options, parsed, &err);
 }

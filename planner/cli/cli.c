@@ -11,6 +11,7 @@
 
 #include "planner/cli/help.h"
 #include "planner/layout/number.h"
+#include "planner/layout/streams.h"
 
 struct given {
     const struct mf_option *option;
@@ -212,11 +213,13 @@ const char *mf_cli_line(const struct mf_cli *cli)
 
 int mf_cli_print_json(json_t *json, struct mf_error *err)
 {
-    int bad =
-        !json ||
-        json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) ||
-        putchar('\n') == EOF || fflush(stdout);
+    int bad;
 
+    if (!json)
+        return mf_error_set(err, MF_FAILED,
+            "no JSON: a name is not UTF-8, or there is no memory");
+    bad = json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) ||
+          putchar('\n') == EOF || fflush(stdout);
     json_decref(json);
     return bad ? mf_error_set(err, MF_FAILED, "cannot print the JSON") : 0;
 }
@@ -242,7 +245,7 @@ static int cli_print_no(struct mf_error *err)
 static int cli_finish(
     const struct mf_cli *cli, int status, struct mf_error *err)
 {
-    if (fflush(stdout) && status != MF_FAILED) {
+    if (mf_streams_flush() && status != MF_FAILED) {
         status = MF_FAILED;
         mf_error_set(err, MF_FAILED, "cannot write standard output");
     }
@@ -276,22 +279,32 @@ static int cli_run(struct mf_cli *cli, int argc, char **argv)
     return cli_finish(cli, status, &err);
 }
 
+static int main_finish(void)
+{
+    if (!mf_streams_flush())
+        return MF_OK;
+    fputs("moefold: cannot write standard output\n", stderr);
+    return MF_FAILED;
+}
+
 int mf_cli_main(int argc, char **argv, const struct mf_command *const *commands)
 {
     struct mf_cli cli = {0};
     int status;
 
+    if (mf_streams_open() < 0)
+        return MF_FAILED;
     if (argc < 2) {
         fputs("moefold: no command; moefold --help lists them\n", stderr);
         return MF_INVALID;
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
         mf_help_program(commands);
-        return MF_OK;
+        return main_finish();
     }
     if (!strcmp(argv[1], "--version")) {
         mf_help_version();
-        return MF_OK;
+        return main_finish();
     }
     cli.command = commands_find(commands, argv[1]);
     if (!cli.command) {

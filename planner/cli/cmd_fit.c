@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "planner/cli/commands.h"
+#include "planner/cli/database.h"
 #include "planner/cli/fitted.h"
 #include "planner/cli/inputs.h"
 #include "planner/cluster_read.h"
@@ -64,7 +65,7 @@ static int fit_list(const struct mf_cli *cli, mfdb *db, struct mf_error *err)
     size_t count = 0;
     int rc;
 
-    if (mfdb_coefficients_list(db, &sets, &count, text) < 0)
+    if (db && mfdb_coefficients_list(db, &sets, &count, text) < 0)
         return mf_error_set(err, MF_FAILED, "%s", text);
     rc = list_print(cli, sets, count, err);
     for (size_t i = 0; i < count; i++)
@@ -229,19 +230,24 @@ out:
 
 static int fit_run(struct mf_cli *cli, struct mf_error *err)
 {
-    bool reads = mf_cli_has(cli, "dry-run") || mf_cli_has(cli, "list");
-    char text[MFDB_ERROR_TEXT], *path = mf_inputs_db(cli, err);
-    mfdb *db;
+    bool list = mf_cli_has(cli, "list");
+    mfdb *db = NULL;
     int rc;
 
-    if (!path)
+    if (list || mf_cli_has(cli, "dry-run"))
+        rc = mf_database_query(cli, &db, err);
+    else
+        rc = (db = mf_database_update(cli, err)) ? 0 : -1;
+    if (rc)
         return -1;
-    db = mfdb_open(path, reads ? MFDB_QUERY : MFDB_UPDATE, text);
-    free(path);
-    if (!db)
-        return mf_error_set(err, MF_FAILED, "%s", text);
-    rc = mf_cli_has(cli, "list") ? fit_list(cli, db, err)
-                                 : fit_new(cli, db, err);
+    mf_database_warn(db, "fit");
+    if (list)
+        rc = fit_list(cli, db, err);
+    else if (db)
+        rc = fit_new(cli, db, err);
+    else
+        rc = mf_error_set(
+            err, MF_FAILED, "there is no history yet; see moefold run");
     mfdb_close(db);
     return rc;
 }

@@ -144,6 +144,8 @@ static int launch_local(
     if (!runner)
         return -1;
     free(runner);
+    if (mfl_start_check_here(job->ranks, err) < 0)
+        return -1;
     runs = json_array();
     for (size_t i = 0; rc == 0 && i < job->picks.count; i++)
         rc = local_pick(cli, job, job->picks.pick[i], runs, err);

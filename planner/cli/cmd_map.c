@@ -43,8 +43,9 @@ static int map_show(const struct mf_cli *cli, const struct mfl_map *map,
     if (rankfile && map_write(map, rankfile, mfl_map_print_rankfile, err) < 0)
         return -1;
     if (mf_cli_json(cli))
-        return mf_cli_print_json(mfl_map_to_json(map, layout), err);
-    mfl_map_print(map, layout, stdout);
+        mfl_map_print_json(map, layout, stdout);
+    else
+        mfl_map_print(map, layout, stdout);
     return 0;
 }
 

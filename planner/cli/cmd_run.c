@@ -3,6 +3,7 @@
  */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,13 +71,21 @@ static int pass_options(const struct mf_cli *cli,
     return mf_cli_json(cli) ? mfl_list_add(args, "--json", err) : 0;
 }
 
-/* moefold-run with ARGS on RANKS ranks; its status. */
-static int start(struct mfl_list *args, int64_t ranks,
+/* moefold-run with ARGS on RANKS ranks; its status. A JSON document is taken
+ * in and printed here: whole or not at all, and a full disk is seen, which
+ * mpirun does not tell.
+ */
+static int start(const struct mf_cli *cli, struct mfl_list *args, int64_t ranks,
     const struct mf_plan *plan, struct mf_error *err)
 {
     struct mfl_start run = {.ranks = ranks, .plan = plan, .args = args->item};
+    char *output = NULL;
+    int rc = mfl_start_run(&run, mf_cli_json(cli) ? &output : NULL, err);
 
-    return mfl_start_run(&run, NULL, err);
+    if (output && (rc == MF_OK || rc == MF_NO))
+        fputs(output, stdout);
+    free(output);
+    return rc;
 }
 
 /* MODE: NULL, or moefold-run's flag for what else it does with a plan. */
@@ -99,7 +108,7 @@ static int run_plan(const struct mf_cli *cli, const char *mode,
         mfl_list_add(&args, "--", err) < 0 ||
         mfl_list_add(&args, file, err) < 0)
         goto out;
-    rc = start(&args, plan.world, &plan, err);
+    rc = start(cli, &args, plan.world, &plan, err);
 out:
     mfl_list_free(&args);
     mf_plan_free(&plan);
@@ -134,7 +143,7 @@ static int verify_all(const struct mf_cli *cli, struct mf_error *err)
             err, MF_INVALID, "--all needs --world N, the number of ranks");
     if (mfl_list_add(&args, "--verify-all", err) == 0 &&
         pass_options(cli, passed, &args, err) == 0)
-        rc = start(&args, world, NULL, err);
+        rc = start(cli, &args, world, NULL, err);
     mfl_list_free(&args);
     return rc;
 }

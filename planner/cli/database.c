@@ -35,6 +35,15 @@ static bool is_missing(const char *path)
     return stat(path, &info) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
+/* Also as a full disk leaves a history that was just to be made. */
+static bool is_new(const char *path)
+{
+    struct stat info;
+
+    return is_missing(path) || (stat(path, &info) == 0 &&
+                                   S_ISREG(info.st_mode) && info.st_size == 0);
+}
+
 mfdb *mf_database_update(const struct mf_cli *cli, struct mf_error *err)
 {
     char *path = database_path(cli, err);
@@ -48,7 +57,7 @@ mfdb *mf_database_update(const struct mf_cli *cli, struct mf_error *err)
         /* What can be read, or made, is ours: then it is the writing. */
         view = mfdb_open(path, MFDB_QUERY, other);
         mf_error_set(
-            err, view || is_missing(path) ? MF_FAILED : MF_INVALID, "%s", text);
+            err, view || is_new(path) ? MF_FAILED : MF_INVALID, "%s", text);
         mfdb_close(view);
     }
     free(path);

@@ -54,8 +54,7 @@ static int coefficients_load(const char *path, const char *name,
     int found = -1;
 
     if (!db)
-        return mf_error_set(
-            err, access(path, R_OK) ? MF_INVALID : MF_FAILED, "%s", text);
+        return mf_error_set(err, MF_INVALID, "%s", text);
     found = mfdb_coefficients_load(db, name, cluster->name, &saved, text);
     if (found < 0)
         mf_error_set(err, MF_FAILED, "%s", text);

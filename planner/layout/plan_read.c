@@ -324,6 +324,7 @@ int mf_plan_from_json(
 struct bounded {
     FILE *in;
     size_t left;
+    int error; /* errno of the read that failed */
 };
 
 static size_t bounded_read(void *buffer, size_t size, void *arg)
@@ -331,15 +332,17 @@ static size_t bounded_read(void *buffer, size_t size, void *arg)
     struct bounded *b = arg;
     size_t n = fread(buffer, 1, size < b->left ? size : b->left, b->in);
 
-    if (ferror(b->in))
+    if (ferror(b->in)) {
+        b->error = errno;
         return (size_t)-1;
+    }
     b->left -= n;
     return n;
 }
 
 int mf_plan_read(const char *file, struct mf_plan *plan, struct mf_error *err)
 {
-    struct bounded from = {fopen(file, "r"), PLAN_BYTES_MAX};
+    struct bounded from = {.in = fopen(file, "r"), .left = PLAN_BYTES_MAX};
     json_error_t where;
     json_t *json;
     int rc;
@@ -350,6 +353,11 @@ int mf_plan_read(const char *file, struct mf_plan *plan, struct mf_error *err)
     json =
         json_load_callback(bounded_read, &from, JSON_REJECT_DUPLICATES, &where);
     fclose(from.in);
+    if (from.error) {
+        json_decref(json);
+        return mf_error_set(
+            err, MF_INVALID, "%s: %s", file, strerror(from.error));
+    }
     if (!json)
         return mf_error_set(err, MF_INVALID,
             "%s: line %d, column %d: not JSON: %s", file, where.line,

@@ -100,6 +100,25 @@ void fixture_cpu_plan(struct mf_plan *plan)
     add_entry(plan, "tp1/ep8", false, NAN, NAN);
 }
 
+json_t *fixture_map_json(
+    const struct mfl_map *map, const struct mf_layout *layout)
+{
+    json_error_t where;
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    json_t *json;
+
+    assert_non_null(out);
+    mfl_map_print_json(map, layout, out);
+    assert_int_equal(fclose(out), 0);
+    json = json_loads(text, 0, &where);
+    if (!json)
+        fail_msg("%s", where.text);
+    free(text);
+    return json;
+}
+
 char *fixture_read(const char *file)
 {
     FILE *in = fopen(file, "r");

@@ -198,7 +198,7 @@ static void test_json(void **state)
     (void)state;
     fixture_plan("n1,n3,n2,n4", &plan);
     make(&plan, NULL, &map);
-    json = mfl_map_to_json(&map, &plan.entry[0].layout);
+    json = fixture_map_json(&map, &plan.entry[0].layout);
     ranks = json_object_get(json, "ranks");
     assert_int_equal(json_array_size(ranks), 32);
     assert_int_equal(
@@ -231,7 +231,7 @@ static void test_cpu_ranks_have_no_gpu(void **state)
     (void)state;
     fixture_cpu_plan(&plan);
     make(&plan, NULL, &map);
-    json = mfl_map_to_json(&map, &plan.entry[0].layout);
+    json = fixture_map_json(&map, &plan.entry[0].layout);
     assert_true(json_is_null(json_object_get(
         json_array_get(json_object_get(json, "ranks"), 7), "gpu")));
     json_decref(json);

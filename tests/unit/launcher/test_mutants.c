@@ -177,7 +177,7 @@ static void use_map(const struct mf_plan *plan)
     check_error(rc, &err);
     if (rc < 0)
         return;
-    json = mfl_map_to_json(&map, &plan->entry[0].layout);
+    json = fixture_map_json(&map, &plan->entry[0].layout);
     assert_int_equal(
         json_array_size(json_object_get(json, "ranks")), plan->world);
     json_decref(json);
