@@ -2,9 +2,10 @@
  * Where the database is, and opening it without harm to a file that is not
  * ours.
  *
- * A first look reads page one through SQLite's immutable mode, which takes no
- * lock, replays no journal and makes no file beside it; only a database of
- * ours, or an empty file, is then opened for good.
+ * A first look reads the file's header by itself, which takes no lock, replays
+ * no journal and makes no file beside it; only a database of ours, or an empty
+ * file, is then opened for good. It looks at no more than the header, since
+ * another process may be writing the rest.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -60,22 +61,6 @@ char *mfdb_spool_folder(const char *path)
     return join(path, ".spool");
 }
 
-/* A URI whose path is exactly PATH. */
-static char *immutable_uri(const char *path)
-{
-    sqlite3_str *text = sqlite3_str_new(NULL);
-
-    sqlite3_str_appendall(text, path[0] == '/' ? "file://" : "file:./");
-    for (; *path; path++) {
-        if (strchr("%?#", *path))
-            sqlite3_str_appendf(text, "%%%02X", (unsigned char)*path);
-        else
-            sqlite3_str_appendchar(text, 1, *path);
-    }
-    sqlite3_str_appendall(text, "?immutable=1");
-    return sqlite3_str_finish(text);
-}
-
 static int check_version(const mfdb *db, int64_t application, int64_t version,
     enum mfdb_mode mode, char *err)
 {
@@ -106,28 +91,33 @@ static int read_versions(
     return mfdb_sql_integer(db, "PRAGMA user_version", version, err);
 }
 
+static int64_t big_endian(const unsigned char *byte)
+{
+    return (int64_t)byte[0] << 24 | byte[1] << 16 | byte[2] << 8 | byte[3];
+}
+
+/* Where SQLite's file format has the two numbers: sqlite.org/fileformat.html,
+ * "The Database Header".
+ */
 static int look(const mfdb *db, enum mfdb_mode mode, char *err)
 {
-    char *uri = immutable_uri(db->path);
-    mfdb view = {.path = db->path};
-    int64_t application, version;
-    int rc = -1;
+    enum { HEADER = 100, VERSION_AT = 60, APPLICATION_AT = 68 };
+    static const char magic[16] = "SQLite format 3";
+    unsigned char header[HEADER];
+    int fd = open(db->path, O_RDONLY | O_CLOEXEC);
+    ssize_t length;
 
-    if (!uri)
-        return mfdb_error(err, "out of memory");
-    if (sqlite3_open_v2(uri, &view.sql, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI,
-            NULL) != SQLITE_OK) {
-        mfdb_error(err, "%s: can't be opened (%s)", db->path,
-            view.sql ? sqlite3_errmsg(view.sql) : "out of memory");
-        goto out;
-    }
-    if (read_versions(&view, &application, &version, err) < 0)
-        goto out;
-    rc = check_version(db, application, version, mode, err);
-out:
-    sqlite3_close(view.sql);
-    sqlite3_free(uri);
-    return rc;
+    if (fd < 0)
+        return mfdb_error(err, "%s: %s", db->path, strerror(errno));
+    length = pread(fd, header, HEADER, 0);
+    close(fd);
+    if (length < 0)
+        return mfdb_error(err, "%s: %s", db->path, strerror(errno));
+    if (length < HEADER || memcmp(header, magic, sizeof magic) != 0)
+        return mfdb_error(err,
+            "%s: is not a history of moefold; name another file", db->path);
+    return check_version(db, big_endian(header + APPLICATION_AT),
+        big_endian(header + VERSION_AT), mode, err);
 }
 
 /* 1 look at it, 0 new or empty, -1 refused. */
