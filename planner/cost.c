@@ -393,12 +393,19 @@ int mf_pricer_note(
             mf_places_node_ranks(pricer->places), pricer->cluster->cores,
             100 * pricer->rates.share))
         return -1;
+    if (entry->settings.capacity_factor < 1 &&
+        mf_cost_note(cost, err,
+            "capacity factor %g drops at least %.3g %% of the rows; MFU counts "
+            "them as computed",
+            entry->settings.capacity_factor,
+            100 * (1 - entry->settings.capacity_factor)))
+        return -1;
     if (isnan(device))
         return mf_cost_note(
             cost, err, "the devices' memory is not known: fits is not checked");
     if (!pricer->rates.cpu &&
         mf_cost_note(cost, err,
-            "fits: peak %.1f GiB + 4 %% (allocator) + 1.5 GiB (driver, NCCL) "
+            "memory: peak %.1f GiB + 4 %% (allocator) + 1.5 GiB (driver, NCCL) "
             "against %.1f GiB",
             cost->peak_bytes / gib, device / gib))
         return -1;

@@ -115,14 +115,6 @@ static void stage_work(
 }
 
 /* Both passes of a stage and micro batch. */
-static double stage_seconds(struct step *step, const struct mf_stage *stage)
-{
-    struct mf_work work;
-
-    stage_work(step, stage, &work);
-    return mf_work_sum(&work, FW) + mf_work_sum(&work, BW);
-}
-
 /* All micro batches pass the slowest stage; what the other stages take once is
  * the fill and drain, 1/v of it when v chunks interleave; and when the micro
  * batches are no multiple of pp, each round but one waits for the rest.
@@ -181,37 +173,63 @@ static struct reduction reduction_of(
     return r;
 }
 
-static void step_gradients(
-    struct step *step, const struct mf_stage *stage, const struct mf_work *work)
+/* Seconds of gradients and parameters on the wire: ALL of them, those that
+ * show, and the share of those of the dense parameters.
+ */
+struct gradients {
+    double all, seen, dense;
+};
+
+static struct gradients gradients_of(const struct mf_case *c,
+    const struct mf_stage *stage, const struct mf_work *work)
 {
-    const struct mf_case *c = step->c;
+    double forward = mf_work_sum(work, FW), backward = mf_work_sum(work, BW);
+    struct gradients g = {0};
     struct mf_holding held;
     struct reduction dense, expert;
-    double reduce, gather, seen, all, forward = mf_work_sum(work, FW);
-    double backward = mf_work_sum(work, BW), times = 1;
+    double reduce, gather;
 
     mf_holding_of(c, stage, &held);
     dense = reduction_of(c, MF_GROUP_DP_CP, held.sharded + held.replicated);
     expert = reduction_of(c, MF_GROUP_EDP, held.experts);
     reduce = dense.reduce_s + expert.reduce_s;
     gather = dense.gather_s + expert.gather_s;
+    if (reduce + gather <= 0)
+        return g;
+    g.dense = (dense.reduce_s + dense.gather_s) / (reduce + gather);
     if (c->settings->shard == MF_SHARD_FULL) {
-        /* Parameters are gathered for each pass of each micro batch. */
-        times = (double)c->micro_batches;
         gather *= 2;
-        backward += forward;
+        g.seen = shown(reduce + gather, forward + backward, stage->layers);
+    } else {
+        g.seen = shown(reduce, backward, stage->layers) +
+                 shown(gather, forward, stage->layers);
     }
-    seen = shown(reduce, backward, stage->layers) +
-           shown(gather, forward, stage->layers);
-    all = reduce + gather;
-    if (all <= 0)
-        return;
-    step->part[MF_PART_GRAD_DENSE] =
-        times * seen * (dense.reduce_s + dense.gather_s) /
-        (dense.reduce_s + dense.gather_s + expert.reduce_s + expert.gather_s);
-    step->part[MF_PART_GRAD_EXPERT] =
-        times * seen - step->part[MF_PART_GRAD_DENSE];
-    step->hidden_s += times * (all - seen);
+    g.all = reduce + gather;
+    return g;
+}
+
+/* A shard of all parameters is gathered for each pass of each micro batch,
+ * which may make another stage the slowest.
+ */
+static double stage_gradients(const struct mf_case *c,
+    const struct mf_stage *stage, const struct mf_work *work)
+{
+    if (c->settings->shard != MF_SHARD_FULL)
+        return 0;
+    return gradients_of(c, stage, work).seen;
+}
+
+static void step_gradients(
+    struct step *step, const struct mf_stage *stage, const struct mf_work *work)
+{
+    const struct mf_case *c = step->c;
+    struct gradients g = gradients_of(c, stage, work);
+    double times =
+        c->settings->shard == MF_SHARD_FULL ? (double)c->micro_batches : 1;
+
+    step->part[MF_PART_GRAD_DENSE] = times * g.seen * g.dense;
+    step->part[MF_PART_GRAD_EXPERT] = times * g.seen * (1 - g.dense);
+    step->hidden_s += times * (g.all - g.seen);
 }
 
 /* Adam reads and writes three fp32 figures, reads a gradient and writes a
@@ -253,17 +271,22 @@ static void step_stages(struct step *step, struct mf_cost *cost,
     struct mf_stage *slowest, double *most, double *sum)
 {
     const struct mf_case *c = step->c;
-    struct mf_stage stage;
     struct mf_memory memory;
+    struct mf_stage stage;
+    struct mf_work work;
+    double longest = 0;
 
     *most = *sum = 0;
     for (int64_t i = 0; i < c->layout->pp; i++) {
-        double seconds;
+        double seconds, whole;
 
         mf_stage_fill(c->model, c->layout->pp, c->settings->vpp, i, &stage);
-        seconds = stage_seconds(step, &stage);
+        stage_work(step, &stage, &work);
+        seconds = mf_work_sum(&work, FW) + mf_work_sum(&work, BW);
+        whole = seconds + stage_gradients(c, &stage, &work);
         *sum += seconds;
-        if (seconds > *most) {
+        if (whole > longest) {
+            longest = whole;
             *most = seconds;
             *slowest = stage;
         }

@@ -13,6 +13,11 @@ tests_unit_cost_test_cost_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_cost_test_cost_SOURCES = tests/unit/cost/test_cost.c $(cost_bed)
 tests_unit_cost_test_cost_LDADD = $(cost_libs)
 
+unit_tests += tests/unit/cost/test_sane
+tests_unit_cost_test_sane_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_cost_test_sane_SOURCES = tests/unit/cost/test_sane.c $(cost_bed)
+tests_unit_cost_test_sane_LDADD = $(cost_libs)
+
 unit_tests += tests/unit/cost/test_search
 tests_unit_cost_test_search_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_cost_test_search_SOURCES = tests/unit/cost/test_search.c \
