@@ -18,6 +18,7 @@
 #include "launcher/quote.h"
 #include "launcher/runner.h"
 #include "planner/layout/number.h"
+#include "planner/layout/runnable.h"
 
 #define MINUTES_MAX ((int64_t)366 * 24 * 60)
 #define WARMUP 3        /* iterations, as moefold-run takes */
@@ -239,14 +240,28 @@ static int job_db(
     return job->db ? 0 : mf_error_set(err, MF_FAILED, "out of memory");
 }
 
+/* Better refused now than by the job, when it has waited for its turn. */
+static int job_runnable(const struct mfl_job *job, struct mf_error *err)
+{
+    for (size_t i = 0; i < job->picks.count; i++) {
+        size_t pick = job->picks.pick[i];
+
+        if (mf_runnable_check(&job->plan->model,
+                &job->plan->entry[pick - 1].settings, err) < 0)
+            return mf_error_prefix(err, "layout %zu", pick);
+    }
+    return 0;
+}
+
 int mfl_job_make(const struct mf_plan *plan, const struct mfl_wish *wish,
     struct mfl_job *job, struct mf_error *err)
 {
     *job = (struct mfl_job){.plan = plan};
     if (mfl_picks_parse(
             wish->picks ? wish->picks : "1", plan, &job->picks, err) < 0 ||
-        job_options(wish, job, err) < 0 || job_shape(job, err) < 0 ||
-        job_time(wish, job, err) < 0 || job_db(wish, job, err) < 0)
+        job_runnable(job, err) < 0 || job_options(wish, job, err) < 0 ||
+        job_shape(job, err) < 0 || job_time(wish, job, err) < 0 ||
+        job_db(wish, job, err) < 0)
         goto out;
     job->plan_file = absolute(wish->plan_file, err);
     job->moefold = job->plan_file ? absolute("/proc/self/exe", err) : NULL;

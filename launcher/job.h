@@ -39,7 +39,8 @@ struct mfl_job {
 };
 
 /* Fill JOB from PLAN and WISH, both of which outlive it. Values that could not
- * stand in a script or on an #SBATCH line are MF_INVALID, a plan larger than
+ * stand in a script or on an #SBATCH line are MF_INVALID, as are picks that
+ * moefold-run does not execute (planner/layout/runnable.h); a plan larger than
  * its cluster MF_NO.
  */
 int mfl_job_make(const struct mf_plan *plan, const struct mfl_wish *wish,

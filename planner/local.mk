@@ -20,8 +20,9 @@ libmoefold_layout_a_SOURCES += \
 
 libmoefold_layout_a_SOURCES += \
     planner/layout/plan.c planner/layout/plan_read.c \
-    planner/layout/plan_write.c \
-    planner/layout/plan.h planner/layout/plan_field.h
+    planner/layout/plan_write.c planner/layout/runnable.c \
+    planner/layout/plan.h planner/layout/plan_field.h \
+    planner/layout/runnable.h
 
 libmoefold_planner_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) \
     $(HWLOC_CFLAGS) $(SLURM_CFLAGS)

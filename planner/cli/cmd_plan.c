@@ -110,12 +110,13 @@ static int planning_read(
     p->output = mf_cli_value(cli, "output");
     if (search_read(cli, search, err))
         return -1;
+    if (mf_inputs_model(cli, &p->plan.model, err))
+        return -1;
     if (search->scope == MF_SCOPE_STEP && !search->settings.global_batch)
         return mf_error_set(err, MF_INVALID,
             "the global batch is not known; give --global-batch, in "
             "sequences an optimizer step");
-    if (mf_inputs_model(cli, &p->plan.model, err) ||
-        mf_inputs_cluster(cli, search->world, &p->plan.cluster, err))
+    if (mf_inputs_cluster(cli, search->world, &p->plan.cluster, err))
         return -1;
     if (!search->world)
         search->world = mf_cluster_devices(&p->plan.cluster);

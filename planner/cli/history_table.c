@@ -95,7 +95,7 @@ static int widest(int width, const char *cell)
 void mf_history_table(const struct mfdb_runs *runs)
 {
     char a[CELL], b[CELL], c[CELL], d[CELL], e[CELL], f[CELL], g[CELL];
-    char h[CELL];
+    char h[CELL], k[CELL];
     int model = 5, place = 6, job = 3;
 
     for (size_t i = 0; i < runs->count; i++) {
@@ -103,19 +103,20 @@ void mf_history_table(const struct mfdb_runs *runs)
         place = widest(place, layout(&runs->run[i], a));
         job = widest(job, plain(runs->run[i].job_id, a));
     }
-    printf("%-8s  %-19s  %-*s  %-*s  %5s  %-*s  %-7s  %11s  %12s  %9s\n", "run",
-        "started (UTC)", model, "model", place, "layout", "ranks", job, "job",
-        "status", "measured ms", "predicted ms", "error");
+    printf("%-8s  %-19s  %-*s  %-*s  %5s  %-*s  %-7s  %11s  %12s  %9s  %9s\n",
+        "run", "started (UTC)", model, "model", place, "layout", "ranks", job,
+        "job", "status", "measured ms", "predicted ms", "error", "tokens/s");
     for (size_t i = 0; i < runs->count; i++) {
         const struct mfdb_run *run = &runs->run[i];
 
-        printf("%.8s  %-19s  %-*s  %-*s  %s  %-*s  %-7s  %s  %s  %s\n",
+        printf("%.8s  %-19s  %-*s  %-*s  %s  %-*s  %-7s  %s  %s  %s  %s\n",
             run->run_id, date(run->started_at, a), model, plain(run->model, b),
             place, layout(run, c), number(5, run->ranks, h), job,
             plain(run->job_id, d), run->status,
             figure(11, 3, run->layer_s * 1e3, e),
             figure(12, 3, run->predicted_s * 1e3, f),
-            percent(mf_history_error(run->predicted_s, run->layer_s), g));
+            percent(mf_history_error(run->predicted_s, run->layer_s), g),
+            figure(9, 0, run->tokens_per_s, k));
     }
 }
 

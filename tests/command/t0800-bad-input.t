@@ -110,6 +110,13 @@ no 'plan with a size that no layout has' '.plans == [] and .rejected == {}' \
     --fix tp=3
 no 'no best run' '.runs == []' moefold history best --model nosuch
 
+# ---- a plan that no job could run
+moefold plan --model "$mixtral" --cluster dgx-h100:16 --global-batch 256 \
+    --dispatcher deepep --output deepep.json >"$T/.log"
+bad 'a dispatcher that moefold-run does not have' 2 \
+    'layout 1: .*does not execute dispatchers.*--dispatcher alltoall' \
+    moefold launch deepep.json
+
 # ---- usage
 bad 'a plan and what it already says' 2 'leave out --seq' \
     moefold explain two.json --seq 8

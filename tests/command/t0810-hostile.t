@@ -5,7 +5,8 @@
 . "${MOEFOLD_SRCDIR:?}/tests/command/lib.sh"
 
 small=$SRC/tests/data/models/small-moe/config.json
-job=(--model "$small" --cluster dgx-h100:1 --global-batch 8)
+job=(--model "$small" --cluster dgx-h100:1 --global-batch 8
+    --dispatcher alltoall)
 unset SLURM_CONF SLURM_JOB_ID SLURM_JOB_NODELIST
 
 moefold plan "${job[@]}" --output plan.json >"$T/.log"

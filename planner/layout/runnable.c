@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What moefold-run executes.
+ */
+#include "planner/layout/runnable.h"
+
+#include <math.h>
+#include <strings.h>
+
+static int refuse(struct mf_error *err, const char *what, const char *mend)
+{
+    return mf_error_set(err, MF_INVALID, "the runtime does not execute %s%s%s",
+        what, *mend ? "; " : "", mend);
+}
+
+static int check_model(const struct mf_model *model, struct mf_error *err)
+{
+    const struct mf_router *router = &model->router;
+
+    if (model->experts < 1)
+        return mf_error_set(err, MF_INVALID,
+            "model %s has no experts: there is no MoE layer to run",
+            model->name);
+    if (model->shared_experts > 0 || model->shared_ffn > 0)
+        return refuse(err, "shared experts yet", "");
+    if (!model->gated)
+        return refuse(err, "experts without a gate yet", "");
+    if (strcasecmp(model->activation, "silu") &&
+        strcasecmp(model->activation, "swish") &&
+        strcasecmp(model->activation, "swiglu"))
+        return refuse(
+            err, "activations other than SiLU yet", model->activation);
+    if (router->score != MF_SCORE_SOFTMAX)
+        return refuse(err, "routers with sigmoid scores yet", "");
+    if (router->groups > 1)
+        return refuse(err, "group-limited routers yet", "");
+    if (router->bias)
+        return refuse(err, "routers with a selection bias yet", "");
+    return 0;
+}
+
+static int check_settings(
+    const struct mf_settings *settings, struct mf_error *err)
+{
+    if (settings->precision != MF_BF16)
+        return refuse(err, "fp8 yet", "plan with --precision bf16");
+    if (settings->dispatcher != MF_ALLTOALL)
+        return refuse(err, "dispatchers other than alltoall yet",
+            "plan with --dispatcher alltoall or --scope moe");
+    if (!isnan(settings->capacity_factor))
+        return refuse(
+            err, "a capacity factor yet", "plan without --capacity-factor");
+    return 0;
+}
+
+int mf_runnable_check(const struct mf_model *model,
+    const struct mf_settings *settings, struct mf_error *err)
+{
+    if (check_model(model, err) || check_settings(settings, err))
+        return -1;
+    return 0;
+}
