@@ -122,8 +122,8 @@ void mf_holding_of(const struct mf_case *c, const struct mf_stage *stage,
     const struct mf_model *m = c->model;
 
     *out = (struct mf_holding){.sharded = embeddings_held(c, stage)};
-    for (int mixer = 0; mixer < 3; mixer++)
-        for (int ffn = 0; ffn < 3; ffn++)
+    for (int mixer = 0; mixer < MF_MIXERS; mixer++)
+        for (int ffn = 0; ffn < MF_FFNS; ffn++)
             if (stage->count[mixer][ffn])
                 holding_add(c,
                     (struct mf_layer_kind){
@@ -265,10 +265,10 @@ static void stage_activations(const struct mf_case *c,
         c->tokens * (double)c->model->hidden * c->rates->element_bytes;
 
     *out = (struct stage_activations){0};
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < MF_MIXERS * MF_FFNS; i++) {
         struct mf_layer_kind kind = {
-            (enum mf_mixer)(i / 3), (enum mf_ffn)(i % 3)};
-        double times = (double)stage->count[i / 3][i % 3], bytes;
+            (enum mf_mixer)(i / MF_FFNS), (enum mf_ffn)(i % MF_FFNS)};
+        double times = (double)stage->count[kind.mixer][kind.ffn], bytes;
 
         if (kind.ffn == MF_FFN_MOE && times > 0)
             times += (double)stage->mtp;

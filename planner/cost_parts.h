@@ -132,7 +132,7 @@ void mf_work_moe(const struct mf_case *c, struct mf_work *work);
 
 /* What a stage holds. */
 struct mf_stage {
-    int64_t count[3][3]; /* layers by mixer and ffn */
+    int64_t count[MF_MIXERS][MF_FFNS]; /* layers of each kind */
     int64_t layers, mtp;
     bool first, last;
 };

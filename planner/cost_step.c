@@ -42,8 +42,8 @@ static const struct {
 /* Seconds under way for a whole step. */
 struct step {
     const struct mf_case *c;
-    struct mf_work layer[3][3]; /* of a kind, when DONE */
-    bool done[3][3];
+    struct mf_work layer[MF_MIXERS][MF_FFNS]; /* of a kind, when DONE */
+    bool done[MF_MIXERS][MF_FFNS];
     struct mf_work ends[2]; /* what first and last stage do besides layers */
     double part[MF_PART_IDS];
     double hidden_s;
@@ -104,10 +104,13 @@ static void stage_work(
     struct step *step, const struct mf_stage *stage, struct mf_work *work)
 {
     *work = (struct mf_work){0};
-    for (int i = 0; i < 9; i++)
-        if (stage->count[i / 3][i % 3])
-            mf_work_add(work, step_layer(step, i / 3, i % 3),
-                (double)stage->count[i / 3][i % 3]);
+    for (int i = 0; i < MF_MIXERS * MF_FFNS; i++) {
+        int mixer = i / MF_FFNS, ffn = i % MF_FFNS;
+
+        if (stage->count[mixer][ffn])
+            mf_work_add(work, step_layer(step, mixer, ffn),
+                (double)stage->count[mixer][ffn]);
+    }
     if (stage->first)
         mf_work_add(work, &step->ends[0], 1);
     if (stage->last)

@@ -236,6 +236,7 @@ int mf_model_shape(struct mf_model *model,
         names[i] = value[i].key;
     }
     model->tied_embeddings = value[MF_SLOT_TIED].whole;
+    model->norms_mixer = model->norms_ffn = model->norms_end = 1;
     model->layer_kind =
         calloc((size_t)model->layers, sizeof *model->layer_kind);
     if (!model->layer_kind)

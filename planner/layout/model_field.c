@@ -44,6 +44,71 @@ static const struct field_row field_table[MF_FIELDS] = {
         ROW("router", "topk_groups", router.topk_groups, 0, 1 << 20),
     [MF_FIELD_MTP_LAYERS] =
         ROW(NULL, "mtp_layers", mtp_layers, 0, MF_LAYERS_MAX),
+    [MF_FIELD_V_DIM] = ROW(NULL, "v_dim", v_dim, 0, 1 << 20),
+    [MF_FIELD_Q_RANK] = ROW(NULL, "q_rank", q_rank, 0, 1 << 24),
+    [MF_FIELD_O_RANK] = ROW(NULL, "o_rank", o_rank, 0, 1 << 24),
+    [MF_FIELD_O_GROUPS] = ROW(NULL, "o_groups", o_groups, 0, 1 << 20),
+    [MF_FIELD_GATE_DIM] = ROW(NULL, "gate_dim", gate_dim, 0, 1 << 20),
+    [MF_FIELD_ATTENTION_EXPERTS] =
+        ROW(NULL, "attention_experts", attention_experts, 0, 1 << 20),
+    [MF_FIELD_ATTENTION_TOPK] =
+        ROW(NULL, "attention_topk", attention_topk, 0, 1 << 20),
+    [MF_FIELD_COMPRESS_RATIO] =
+        ROW(NULL, "compress_ratio", compress_ratio, 0, 1 << 24),
+    [MF_FIELD_CONV_KERNEL] = ROW(NULL, "conv_kernel", conv_kernel, 0, 1 << 20),
+    [MF_FIELD_BESIDE_FFN] = ROW(NULL, "beside_ffn", beside_ffn, 0, 1 << 28),
+    [MF_FIELD_LATENT] = ROW(NULL, "latent", latent, 0, 1 << 24),
+    [MF_FIELD_ZERO_EXPERTS] =
+        ROW(NULL, "zero_experts", zero_experts, 0, 1 << 20),
+    [MF_FIELD_POSITIONS] =
+        ROW(NULL, "positions", positions, 0, INT64_C(1) << 32),
+    [MF_FIELD_NORMS_MIXER] = ROW(NULL, "norms_mixer", norms_mixer, 0, 64),
+    [MF_FIELD_NORMS_FFN] = ROW(NULL, "norms_ffn", norms_ffn, 0, 64),
+    [MF_FIELD_NORMS_END] = ROW(NULL, "norms_end", norms_end, 0, 64),
+    [MF_FIELD_LAYER_EXTRA] =
+        ROW(NULL, "layer_extra", layer_extra, 0, INT64_C(1) << 48),
+    [MF_FIELD_FULL_HEADS] =
+        ROW("full_attention", "heads", full_heads.heads, 0, 1 << 20),
+    [MF_FIELD_FULL_KV_HEADS] =
+        ROW("full_attention", "kv_heads", full_heads.kv_heads, 0, 1 << 20),
+    [MF_FIELD_FULL_HEAD_DIM] =
+        ROW("full_attention", "head_dim", full_heads.head_dim, 0, 1 << 20),
+    [MF_FIELD_FULL_V_DIM] =
+        ROW("full_attention", "v_dim", full_heads.v_dim, 0, 1 << 20),
+    [MF_FIELD_SLIDING_HEADS] =
+        ROW("sliding_attention", "heads", sliding_heads.heads, 0, 1 << 20),
+    [MF_FIELD_SLIDING_KV_HEADS] = ROW(
+        "sliding_attention", "kv_heads", sliding_heads.kv_heads, 0, 1 << 20),
+    [MF_FIELD_SLIDING_HEAD_DIM] = ROW(
+        "sliding_attention", "head_dim", sliding_heads.head_dim, 0, 1 << 20),
+    [MF_FIELD_SLIDING_V_DIM] =
+        ROW("sliding_attention", "v_dim", sliding_heads.v_dim, 0, 1 << 20),
+    [MF_FIELD_LINEAR_KEY_HEADS] =
+        ROW("linear", "key_heads", linear.key_heads, 0, 1 << 20),
+    [MF_FIELD_LINEAR_VALUE_HEADS] =
+        ROW("linear", "value_heads", linear.value_heads, 0, 1 << 20),
+    [MF_FIELD_LINEAR_KEY_DIM] =
+        ROW("linear", "key_dim", linear.key_dim, 0, 1 << 20),
+    [MF_FIELD_LINEAR_VALUE_DIM] =
+        ROW("linear", "value_dim", linear.value_dim, 0, 1 << 20),
+    [MF_FIELD_LINEAR_CONV] =
+        ROW("linear", "conv_kernel", linear.conv_kernel, 0, 1 << 20),
+    [MF_FIELD_LINEAR_GATE_RANK] =
+        ROW("linear", "gate_rank", linear.gate_rank, 0, 1 << 20),
+    [MF_FIELD_MAMBA_INNER] = ROW("mamba", "inner", mamba.inner, 0, 1 << 26),
+    [MF_FIELD_MAMBA_STATE] = ROW("mamba", "state", mamba.state, 0, 1 << 20),
+    [MF_FIELD_MAMBA_CONV] =
+        ROW("mamba", "conv_kernel", mamba.conv_kernel, 0, 1 << 20),
+    [MF_FIELD_MAMBA_DT_RANK] =
+        ROW("mamba", "dt_rank", mamba.dt_rank, 0, 1 << 20),
+    [MF_FIELD_MAMBA_HEADS] = ROW("mamba", "heads", mamba.heads, 0, 1 << 20),
+    [MF_FIELD_MAMBA_HEAD_DIM] =
+        ROW("mamba", "head_dim", mamba.head_dim, 0, 1 << 20),
+    [MF_FIELD_MAMBA_GROUPS] = ROW("mamba", "groups", mamba.groups, 0, 1 << 20),
+    [MF_FIELD_INDEX_HEADS] = ROW("indexer", "heads", indexer.heads, 0, 1 << 24),
+    [MF_FIELD_INDEX_DIM] = ROW("indexer", "dim", indexer.dim, 0, 1 << 24),
+    [MF_FIELD_INDEX_TOPK] = ROW("indexer", "topk", indexer.topk, 0, 1 << 24),
+    [MF_FIELD_INDEX_RATIO] = ROW("indexer", "ratio", indexer.ratio, 0, 1 << 24),
 };
 
 const char *mf_field_key(enum mf_field field)

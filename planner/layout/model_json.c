@@ -12,6 +12,17 @@ static const char *const mixer_name[] = {
     [MF_MIXER_FULL] = "full",
     [MF_MIXER_SLIDING] = "sliding",
     [MF_MIXER_NONE] = "none",
+    [MF_MIXER_LINEAR] = "linear",
+    [MF_MIXER_MAMBA] = "mamba",
+    [MF_MIXER_SPARSE] = "sparse",
+    [MF_MIXER_COMPRESSED] = "compressed",
+    [MF_MIXER_CONV] = "conv",
+};
+
+static const char *const linear_name[] = {
+    [MF_LINEAR_GATED_DELTA] = "gated_delta",
+    [MF_LINEAR_KDA] = "kda",
+    [MF_LINEAR_LIGHTNING] = "lightning",
 };
 
 static const char *const ffn_name[] = {
@@ -41,6 +52,20 @@ static const struct flag_row flag_table[] = {
     {NULL, "qkv_bias", offsetof(struct mf_model, qkv_bias)},
     {NULL, "out_bias", offsetof(struct mf_model, out_bias)},
     {NULL, "mlp_bias", offsetof(struct mf_model, mlp_bias)},
+    {NULL, "sinks", offsetof(struct mf_model, sinks)},
+    {NULL, "window_chunked", offsetof(struct mf_model, window_chunked)},
+    {NULL, "head_bias", offsetof(struct mf_model, head_bias)},
+    {"full_attention", "keys_are_values",
+        offsetof(struct mf_model, full_heads.keys_are_values)},
+    {"full_attention", "sinks", offsetof(struct mf_model, full_heads.sinks)},
+    {"sliding_attention", "keys_are_values",
+        offsetof(struct mf_model, sliding_heads.keys_are_values)},
+    {"sliding_attention", "sinks",
+        offsetof(struct mf_model, sliding_heads.sinks)},
+    {"mamba", "conv_bias", offsetof(struct mf_model, mamba.conv_bias)},
+    {"mamba", "proj_bias", offsetof(struct mf_model, mamba.proj_bias)},
+    {"mamba", "norms", offsetof(struct mf_model, mamba.norms)},
+    {"router", "linear_bias", offsetof(struct mf_model, router.linear_bias)},
     {"router", "bias", offsetof(struct mf_model, router.bias)},
     {"router", "renormalize", offsetof(struct mf_model, router.renormalize)},
 };
@@ -62,6 +87,7 @@ static const struct param_row param_table[] = {
     {"params_shared", offsetof(struct mf_params, shared)},
     {"params_router", offsetof(struct mf_params, router)},
     {"params_norms", offsetof(struct mf_params, norms)},
+    {"params_other", offsetof(struct mf_params, other)},
     {"params_mtp", offsetof(struct mf_params, mtp)},
     {"params_vision", offsetof(struct mf_params, vision)},
 };
@@ -93,6 +119,14 @@ static bool field_absent(const struct mf_model *model, enum mf_field field)
     case MF_FIELD_WINDOW:
     case MF_FIELD_GROUPS:
     case MF_FIELD_TOPK_GROUPS:
+    case MF_FIELD_V_DIM:
+    case MF_FIELD_Q_RANK:
+    case MF_FIELD_O_RANK:
+    case MF_FIELD_O_GROUPS:
+    case MF_FIELD_LATENT:
+    case MF_FIELD_COMPRESS_RATIO:
+    case MF_FIELD_CONV_KERNEL:
+    case MF_FIELD_INDEX_RATIO:
         return mf_field_get(model, field) == 0;
     default:
         return false;
@@ -121,37 +155,82 @@ static int object_fill(
     return bad;
 }
 
-static json_t *mla_to_json(const struct mf_model *model)
+/* Parts that a model may have, each an object or null in the JSON. */
+static const char *const object_table[] = {"mla", "router", "full_attention",
+    "sliding_attention", "linear", "mamba", "indexer"};
+
+static bool object_present(const struct mf_model *model, const char *object)
+{
+    const bool present[] = {model->attention == MF_ATTENTION_MLA,
+        model->experts > 0, model->full_heads.heads > 0,
+        model->sliding_heads.heads > 0, model->linear.value_heads > 0,
+        model->mamba.inner > 0, model->indexer.heads > 0};
+
+    for (size_t i = 0; i < COUNT(object_table); i++)
+        if (!strcmp(object, object_table[i]))
+            return present[i];
+    return false;
+}
+
+/* What is neither a figure nor a flag. */
+static int object_words(
+    const struct mf_model *model, const char *object, json_t *json)
+{
+    const struct mf_router *r = &model->router;
+
+    if (!strcmp(object, "router"))
+        return json_object_set_new(
+                   json, "score", json_string(mf_score_name(r->score))) |
+               json_object_set_new(json, "scaling", json_real(r->scaling));
+    if (!strcmp(object, "linear"))
+        return json_object_set_new(
+            json, "type", json_string(linear_name[model->linear.type]));
+    return 0;
+}
+
+static json_t *object_to_json(const struct mf_model *model, const char *object)
 {
     json_t *json;
 
-    if (model->attention != MF_ATTENTION_MLA)
+    if (!object_present(model, object))
         return json_null();
     json = json_object();
-    if (!json || object_fill(model, "mla", json)) {
+    if (!json || object_words(model, object, json) ||
+        object_fill(model, object, json)) {
         json_decref(json);
         return NULL;
     }
     return json;
 }
 
-static json_t *router_to_json(const struct mf_model *model)
+static int objects_fill(const struct mf_model *model, json_t *json)
 {
-    const struct mf_router *r = &model->router;
-    json_t *json;
+    int bad = 0;
 
-    if (!model->experts)
+    for (size_t i = 0; i < COUNT(object_table); i++)
+        bad |= json_object_set_new(
+            json, object_table[i], object_to_json(model, object_table[i]));
+    return bad;
+}
+
+/* One size of every layer, or null where all are alike. */
+static json_t *sizes_to_json(const struct mf_model *model, bool ffn)
+{
+    json_t *array;
+
+    if (!model->layer_size)
         return json_null();
-    json = json_object();
-    if (!json ||
-        json_object_set_new(
-            json, "score", json_string(mf_score_name(r->score))) ||
-        object_fill(model, "router", json) ||
-        json_object_set_new(json, "scaling", json_real(r->scaling))) {
-        json_decref(json);
-        return NULL;
+    array = json_array();
+    for (int64_t i = 0; array && i < model->layers; i++) {
+        const struct mf_layer_size *size = &model->layer_size[i];
+
+        if (json_array_append_new(
+                array, json_integer(ffn ? size->ffn : size->kv_heads))) {
+            json_decref(array);
+            return NULL;
+        }
     }
-    return json;
+    return array;
 }
 
 static json_t *kinds_to_json(const struct mf_model *model)
@@ -214,9 +293,11 @@ json_t *mf_model_to_json(const struct mf_model *model)
         json, "qk_norm", json_string(qk_norm_name[model->qk_norm]));
     bad |=
         json_object_set_new(json, "activation", json_string(model->activation));
-    bad |= json_object_set_new(json, "mla", mla_to_json(model));
-    bad |= json_object_set_new(json, "router", router_to_json(model));
+    bad |= objects_fill(model, json);
     bad |= json_object_set_new(json, "layer_kinds", kinds_to_json(model));
+    bad |= json_object_set_new(
+        json, "layer_kv_heads", sizes_to_json(model, false));
+    bad |= json_object_set_new(json, "layer_ffn", sizes_to_json(model, true));
     bad |= params_fill(model, json);
     bad |= json_object_set_new(json, "warnings", warnings_to_json(model));
     if (bad) {
@@ -310,10 +391,41 @@ static int mla_read(
                                                : 0;
 }
 
+/* Parts that are there when their object is; a plan may have none of them. */
+static int parts_read(
+    const json_t *json, struct mf_model *model, struct mf_error *err)
+{
+    static const char *const part[] = {
+        "full_attention", "sliding_attention", "linear", "mamba", "indexer"};
+
+    for (size_t i = 0; i < COUNT(part); i++) {
+        const json_t *item = json_object_get(json, part[i]);
+        int type;
+
+        if (!item || json_is_null(item))
+            continue;
+        if (!json_is_object(item))
+            return mf_error_set(
+                err, MF_INVALID, "%s is not an object", part[i]);
+        if (object_read(item, part[i], model, err))
+            return mf_error_prefix(err, "%s", part[i]);
+        if (!object_present(model, part[i]))
+            return mf_error_set(err, MF_INVALID, "%s has no size", part[i]);
+        if (strcmp(part[i], "linear"))
+            continue;
+        type = name_read(item, "type", linear_name, COUNT(linear_name), err);
+        if (type < 0)
+            return mf_error_prefix(err, "linear");
+        model->linear.type = (enum mf_linear_type)type;
+    }
+    return 0;
+}
+
 static int router_read(
     const json_t *json, struct mf_model *model, struct mf_error *err)
 {
-    static const char *const score_name[] = {"softmax", "sigmoid"};
+    static const char *const score_name[] = {
+        "softmax", "sigmoid", "sqrtsoftplus"};
     const json_t *router = json_object_get(json, "router");
     int score;
 
@@ -329,7 +441,7 @@ static int router_read(
     if (!json_is_number(json_object_get(router, "scaling")))
         return mf_error_set(
             err, MF_INVALID, "router: scaling is missing or not a number");
-    model->router.score = score == 1 ? MF_SCORE_SIGMOID : MF_SCORE_SOFTMAX;
+    model->router.score = (enum mf_score)score;
     model->router.scaling =
         json_number_value(json_object_get(router, "scaling"));
     return 0;
@@ -374,6 +486,47 @@ static int kinds_read(
             return mf_error_set(err, MF_INVALID,
                 "layer_kinds[%zu] is not such as \"full+moe\"", i);
     return 0;
+}
+
+static int size_list_read(const json_t *json, const char *key, bool ffn,
+    struct mf_model *model, struct mf_error *err)
+{
+    enum mf_field field = ffn ? MF_FIELD_DENSE_FFN : MF_FIELD_KV_HEADS;
+    const json_t *array = json_object_get(json, key);
+
+    if (!json_is_array(array) ||
+        json_array_size(array) != (size_t)model->layers)
+        return mf_error_set(
+            err, MF_INVALID, "%s is not a list of one number a layer", key);
+    for (int64_t i = 0; i < model->layers; i++) {
+        const json_t *item = json_array_get(array, (size_t)i);
+        struct mf_layer_size *size = &model->layer_size[i];
+        int64_t n = json_integer_value(item);
+
+        if (!json_is_integer(item) || n < 0 ||
+            (n > 0 && mf_field_check(field, n, key, NULL)))
+            return mf_error_set(err, MF_INVALID,
+                "%s[%" PRId64 "] is not a number of a layer", key, i);
+        *(ffn ? &size->ffn : &size->kv_heads) = n;
+    }
+    return 0;
+}
+
+static int sizes_read(
+    const json_t *json, struct mf_model *model, struct mf_error *err)
+{
+    const json_t *heads = json_object_get(json, "layer_kv_heads");
+    const json_t *ffn = json_object_get(json, "layer_ffn");
+
+    if ((!heads || json_is_null(heads)) && (!ffn || json_is_null(ffn)))
+        return 0;
+    model->layer_size =
+        calloc((size_t)model->layers, sizeof *model->layer_size);
+    if (!model->layer_size)
+        return mf_error_set(err, MF_FAILED, "out of memory");
+    if (size_list_read(json, "layer_kv_heads", false, model, err))
+        return -1;
+    return size_list_read(json, "layer_ffn", true, model, err);
 }
 
 /* The counts that stand in the file must be those of its shape. */
@@ -463,7 +616,8 @@ static int model_read(
         text_read(json, "activation", model->activation,
             sizeof model->activation, err) ||
         object_read(json, NULL, model, err) || mla_read(json, model, err) ||
-        router_read(json, model, err) || kinds_read(json, model, err) ||
+        parts_read(json, model, err) || router_read(json, model, err) ||
+        kinds_read(json, model, err) || sizes_read(json, model, err) ||
         mf_model_check(model, NULL, err))
         return -1;
     if (layer_sums_read(json, model, err) || params_read(json, model, err))
