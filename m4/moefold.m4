@@ -105,3 +105,75 @@ AC_DEFUN([MF_ARG_CMOCKA], [
     [mf_have_cmocka="no (unit tests are left out; Debian: libcmocka-dev)"])
   AM_CONDITIONAL([WITH_CMOCKA], [test "x$mf_have_cmocka" = xyes])
 ])
+
+# MF_ARG_CUDA: the GPU plug-in of moefold-run; needs nvcc and cuBLAS.
+# --with-cuda-arch lists compute capabilities; the last is also kept as PTX,
+# for GPUs that come later.
+AC_DEFUN([MF_ARG_CUDA], [
+  AC_ARG_WITH([cuda], [AS_HELP_STRING([--with-cuda@<:@=DIR@:>@],
+    [CUDA toolkit, for the GPU plug-in (looked for beside nvcc)])],
+    [], [with_cuda=check])
+  AC_ARG_WITH([cuda-arch], [AS_HELP_STRING([--with-cuda-arch=LIST],
+    [GPU architectures, such as 80,90,100 (those)])], [],
+    [with_cuda_arch=80,90,100])
+  mf_have_cuda="no (--without-cuda)"
+  CUDA_CFLAGS= CUDA_LIBS= NVCC= NVCC_FLAGS=
+  AS_IF([test "x$with_cuda" != xno], [
+    mf_have_cuda="no (nvcc with cuBLAS not found)"
+    AS_CASE([$with_cuda], [yes|check], [mf_cuda_path=$PATH],
+      [mf_cuda_path=$with_cuda/bin])
+    AC_PATH_PROG([NVCC], [nvcc], [], [$mf_cuda_path:/usr/local/cuda/bin])
+    AS_IF([test -n "$NVCC"], [
+      mf_cuda_dir=$(dirname "$(dirname "$(readlink -f "$NVCC")")")
+      CUDA_CFLAGS="-isystem $mf_cuda_dir/include"
+      CUDA_LIBS="-L$mf_cuda_dir/lib64 -L$mf_cuda_dir/lib"
+      CUDA_LIBS="$CUDA_LIBS -lcublas -lcudart_static -ldl -lrt -lpthread"
+      mf_save_cppflags=$CPPFLAGS mf_save_libs=$LIBS
+      CPPFLAGS="$CPPFLAGS $CUDA_CFLAGS"
+      LIBS="$CUDA_LIBS $LIBS"
+      AC_MSG_CHECKING([for cuBLAS and the CUDA runtime])
+      AC_LINK_IFELSE([AC_LANG_PROGRAM([[
+        #include <cublas_v2.h>
+        #include <cuda_runtime_api.h>
+        #include <nvtx3/nvToolsExt.h>]],
+        [[int n; cublasHandle_t h;
+          return cudaGetDeviceCount(&n) + cublasCreate(&h)]])],
+        [AC_MSG_RESULT([yes]); mf_have_cuda=yes], [AC_MSG_RESULT([no])])
+      CPPFLAGS=$mf_save_cppflags LIBS=$mf_save_libs])
+    AS_IF([test "x$mf_have_cuda" = xyes], [
+      mf_arch_list= mf_arch_last=
+      for mf_arch in $(echo "$with_cuda_arch" | tr ',' ' '); do
+        AC_MSG_CHECKING([whether nvcc builds for sm_$mf_arch])
+        echo '__global__ void f(void) {}' >conftest.cu
+        AS_IF([$NVCC -arch=sm_$mf_arch -c -o conftest.o conftest.cu \
+          >&AS_MESSAGE_LOG_FD 2>&1], [
+          AC_MSG_RESULT([yes])
+          mf_flag="-gencode arch=compute_$mf_arch,code=sm_$mf_arch"
+          NVCC_FLAGS="$NVCC_FLAGS $mf_flag"
+          mf_arch_list="$mf_arch_list sm_$mf_arch" mf_arch_last=$mf_arch],
+          [AC_MSG_RESULT([no])])
+        rm -f conftest.cu conftest.o
+      done
+      AS_IF([test -z "$mf_arch_last"], [
+        mf_have_cuda="no (nvcc builds none of $with_cuda_arch)"], [
+        mf_flag="arch=compute_$mf_arch_last,code=compute_$mf_arch_last"
+        NVCC_FLAGS="$NVCC_FLAGS -gencode $mf_flag"
+        mf_have_cuda="yes (${mf_arch_list# }, PTX)"
+        AC_DEFINE([HAVE_CUDA], [1], [the GPU plug-in is built])])])
+    AS_IF([test "x$with_cuda" != xcheck], [
+      AS_CASE([$mf_have_cuda], [yes*], [],
+        [AC_MSG_ERROR([CUDA: $mf_have_cuda])])])])
+  AC_SUBST([CUDA_CFLAGS])
+  AC_SUBST([CUDA_LIBS])
+  AC_SUBST([NVCC_FLAGS])
+  AM_CONDITIONAL([WITH_CUDA],
+    [AS_CASE([$mf_have_cuda], [yes*], [:], [false])])
+])
+
+# MF_ARG_OPENCL: the tests run the device kernels through it.
+AC_DEFUN([MF_ARG_OPENCL], [
+  PKG_CHECK_MODULES([OPENCL], [OpenCL], [mf_have_opencl=yes], [
+    mf_have_opencl="no (device kernels are not tested; Debian:"
+    mf_have_opencl="$mf_have_opencl ocl-icd-opencl-dev pocl-opencl-icd)"])
+  AM_CONDITIONAL([WITH_OPENCL], [test "x$mf_have_opencl" = xyes])
+])

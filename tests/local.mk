@@ -20,6 +20,7 @@ include tests/unit/layout/local.mk
 include tests/unit/cost/local.mk
 include tests/unit/launcher/local.mk
 include tests/unit/kernels/local.mk
+include tests/unit/device/local.mk
 include tests/unit/runtime/local.mk
 include tests/unit/cli/local.mk
 include tests/command/local.mk
@@ -48,6 +49,7 @@ AM_TESTS_ENVIRONMENT = \
     MOEFOLD_SRCDIR='$(abs_top_srcdir)'; export MOEFOLD_SRCDIR; \
     MOEFOLD_BUILDDIR='$(abs_top_builddir)'; export MOEFOLD_BUILDDIR; \
     MOEFOLD_BINDIR='$(TEST_BINDIR)'; export MOEFOLD_BINDIR; \
+    POCL_CACHE_DIR='$(abs_top_builddir)/pocl-cache'; export POCL_CACHE_DIR; \
     unset MOEFOLD_DB SLURM_CONF;
 # make check TEST_BINDIR=/usr/bin tests installed programs instead.
 TEST_BINDIR = $(abs_top_builddir)
