@@ -34,5 +34,6 @@ kernels/cuda/launch.o: kernels/cuda/launch.cu kernels/cuda/launch.h \
 	@$(MKDIR_P) kernels/cuda
 	$(AM_V_GEN)$(NVCC) $(NVCC_FLAGS) -O3 --fmad=false \
 	    -Werror all-warnings -Xcompiler -fPIC,-fvisibility=hidden \
+	    -Xcompiler -fno-exceptions,-fno-threadsafe-statics \
 	    -I$(top_srcdir) -c -o $@ $(srcdir)/kernels/cuda/launch.cu
 CLEANFILES += kernels/cuda/launch.o

@@ -67,6 +67,8 @@ static int exchange_counts(mfr_layer *layer, struct mf_error *err)
     rc = mfr_dispatch_room(d, &grew, err);
     if (rc == 0)
         rc = mfr_experts_room(&layer->experts, d->splits.rows, err);
+    if (rc == 0 && layer->device)
+        rc = mfr_layer_device_room(layer->device, d->splits.rows, err);
     if (!grew)
         return rc;
     return mfr_agree(layer->comms->comm[MF_GROUP_ETP_EP], rc, err);
@@ -116,30 +118,121 @@ static int rows_back(mfr_layer *layer, struct watch *watch, const float *rows,
     return 0;
 }
 
-static void permute(mfr_layer *layer, const float *x, float *rows)
+/* The work inside this rank, on the CPU or on a device. */
+
+static int route(mfr_layer *layer, const float *x, struct mf_error *err)
+{
+    if (layer->device)
+        return mfr_layer_device_route(
+            layer->device, &layer->router, &layer->weights, x, err);
+    mfr_router_forward(&layer->router, layer->weights.router, x);
+    return 0;
+}
+
+static int permute(
+    mfr_layer *layer, const float *x, float *rows, struct mf_error *err)
 {
     const struct mfr_router *r = &layer->router;
     const int64_t choices = r->tokens * r->topk;
 
-    mfk_permute(r->tokens, r->topk, r->hidden, x, r->place, rows);
+    if (layer->device && mfr_layer_device_permute(layer->device, rows, err))
+        return -1;
+    if (!layer->device)
+        mfk_permute(r->tokens, r->topk, r->hidden, x, r->place, rows);
     if (layer->fault != MFR_FAULT_DROP_LAST_ROW || choices == 0)
-        return;
+        return 0;
     for (int64_t i = 0; i < r->hidden; i++)
         rows[(choices - 1) * r->hidden + i] = 0;
+    return 0;
+}
+
+static int experts_there(mfr_layer *layer, struct mf_error *err)
+{
+    struct mfr_experts *experts = &layer->experts;
+    const int64_t *first = layer->dispatch.splits.first;
+
+    if (layer->device) {
+        if (mfr_layer_device_experts(
+                layer->device, first, experts->x, experts->y, err))
+            return -1;
+        return layer->received
+                   ? mfr_layer_device_received(layer->device,
+                         layer->dispatch.splits.rows, experts->x, err)
+                   : 0;
+    }
+    mfr_experts_forward(experts, &layer->weights, first);
+    return 0;
+}
+
+static int experts_back(mfr_layer *layer, struct mf_error *err)
+{
+    struct mfr_experts *experts = &layer->experts;
+    const int64_t *first = layer->dispatch.splits.first;
+
+    if (layer->device)
+        return mfr_layer_device_experts_back(
+            layer->device, first, experts->y, err);
+    mfr_experts_backward(experts, &layer->weights, &layer->gradients, first);
+    return 0;
+}
+
+static int unpermute(mfr_layer *layer, float *y, struct mf_error *err)
+{
+    const struct mfr_router *r = &layer->router;
+
+    if (layer->device)
+        return mfr_layer_device_unpermute(
+            layer->device, layer->returned, y, err);
+    mfk_unpermute(r->tokens, r->topk, r->hidden, layer->returned, r->place,
+        r->weights, y);
+    return 0;
+}
+
+static int unpermute_back(
+    mfr_layer *layer, const float *dy, float *send, struct mf_error *err)
+{
+    const struct mfr_router *r = &layer->router;
+
+    if (layer->device)
+        return mfr_layer_device_unpermute_back(layer->device, dy, send, err);
+    mfk_unpermute_backward(r->tokens, r->topk, r->hidden, layer->returned,
+        r->place, r->weights, dy, send, r->dweights);
+    return 0;
+}
+
+static int permute_back(mfr_layer *layer, float *dx, struct mf_error *err)
+{
+    const struct mfr_router *r = &layer->router;
+
+    if (layer->device)
+        return mfr_layer_device_permute_back(layer->device, layer->send, err);
+    mfk_unpermute(
+        r->tokens, r->topk, r->hidden, layer->send, r->place, NULL, dx);
+    return 0;
+}
+
+static int route_back(mfr_layer *layer, float *dx, struct mf_error *err)
+{
+    if (layer->device)
+        return mfr_layer_device_route_back(layer->device, dx, err);
+    mfr_router_backward(&layer->router, layer->experts.kernel,
+        layer->weights.router, layer->x, dx, layer->gradients.router);
+    return 0;
 }
 
 int mfr_layer_forward(
     mfr_layer *layer, const float *x, float *y, struct mf_error *err)
 {
     struct watch watch = watch_start(layer, MF_FORWARD);
-    struct mfr_router *r = &layer->router;
+    const struct mfr_router *r = &layer->router;
     struct mfr_dispatch *d = &layer->dispatch;
     struct mfr_experts *experts = &layer->experts;
     const int topk = (int)r->topk;
     float *send;
 
     layer->x = x;
-    mfr_router_forward(r, layer->weights.router, x);
+    if (route(layer, x, err))
+        return -1;
     watch_mark(&watch, MF_PHASE_ROUTE, NAN, route_flops(layer));
     if (exchange_counts(layer, err))
         return -1;
@@ -147,17 +240,19 @@ int mfr_layer_forward(
         watch_mark(&watch,
             d->splits.ep > 1 ? MF_PHASE_DISPATCH : MF_PHASE_GATHER, NAN, NAN);
     send = mfr_dispatch_source(d, layer->send, experts->x);
-    permute(layer, x, send);
+    if (permute(layer, x, send, err))
+        return -1;
     watch_mark(&watch, MF_PHASE_PERMUTE, rows_bytes(layer, 1 + topk), NAN);
     if (rows_there(layer, &watch, send, experts->x, err))
         return -1;
-    mfr_experts_forward(experts, &layer->weights, d->splits.first);
+    if (experts_there(layer, err))
+        return -1;
     mfr_dispatch_unsort(d, experts->y);
     watch_mark(&watch, MF_PHASE_EXPERTS, NAN, experts_flops(layer));
     if (rows_back(layer, &watch, experts->y, layer->returned, err))
         return -1;
-    mfk_unpermute(r->tokens, r->topk, r->hidden, layer->returned, r->place,
-        r->weights, y);
+    if (unpermute(layer, y, err))
+        return -1;
     watch_mark(&watch, MF_PHASE_UNPERMUTE, rows_bytes(layer, 1 + topk), NAN);
     return 0;
 }
@@ -166,7 +261,7 @@ int mfr_layer_backward(
     mfr_layer *layer, const float *dy, float *dx, struct mf_error *err)
 {
     struct watch watch = watch_start(layer, MF_BACKWARD);
-    struct mfr_router *r = &layer->router;
+    const struct mfr_router *r = &layer->router;
     struct mfr_dispatch *d = &layer->dispatch;
     struct mfr_experts *experts = &layer->experts;
     const int topk = (int)r->topk;
@@ -175,23 +270,23 @@ int mfr_layer_backward(
     if (!layer->x)
         return mf_error_set(err, MF_FAILED, "backward without a forward pass");
     send = mfr_dispatch_source(d, layer->send, experts->y);
-    mfk_unpermute_backward(r->tokens, r->topk, r->hidden, layer->returned,
-        r->place, r->weights, dy, send, r->dweights);
+    if (unpermute_back(layer, dy, send, err))
+        return -1;
     watch_mark(
         &watch, MF_PHASE_UNPERMUTE, rows_bytes(layer, 1 + 2 * topk), NAN);
     if (rows_there(layer, &watch, send, experts->y, err))
         return -1;
-    mfr_experts_backward(
-        experts, &layer->weights, &layer->gradients, d->splits.first);
+    if (experts_back(layer, err))
+        return -1;
     mfr_dispatch_unsort(d, experts->y);
     watch_mark(&watch, MF_PHASE_EXPERTS, NAN, 2 * experts_flops(layer));
     if (rows_back(layer, &watch, experts->y, layer->send, err))
         return -1;
-    mfk_unpermute(
-        r->tokens, r->topk, r->hidden, layer->send, r->place, NULL, dx);
+    if (permute_back(layer, dx, err))
+        return -1;
     watch_mark(&watch, MF_PHASE_PERMUTE, rows_bytes(layer, 1 + topk), NAN);
-    mfr_router_backward(r, experts->kernel, layer->weights.router, layer->x, dx,
-        layer->gradients.router);
+    if (route_back(layer, dx, err))
+        return -1;
     watch_mark(&watch, MF_PHASE_ROUTE, NAN, 2 * route_flops(layer));
     layer->x = NULL;
     return 0;
@@ -228,6 +323,8 @@ int mfr_layer_reduce_gradients(
     struct mfr_tensors *g = &layer->gradients;
     struct watch watch = {layer, MF_BACKWARD, mfr_now()};
 
+    if (layer->device && mfr_layer_device_gradients(layer->device, g, err))
+        return -1;
     if (reduce(layer, group, n, g->gate, scale, err) ||
         reduce(layer, group, n, g->up, scale, err) ||
         reduce(layer, group, n, g->down, scale, err))

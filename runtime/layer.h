@@ -11,6 +11,7 @@
 #ifndef MFR_LAYER_H
 #define MFR_LAYER_H
 
+#include "kernels/device/api.h"
 #include "kernels/kernels.h"
 #include "planner/layout/phase.h"
 #include "runtime/comm.h"
@@ -93,12 +94,20 @@ int mfr_layer_check(const struct mfr_shape *shape,
 int64_t mfr_layer_bytes(const struct mfr_shape *shape,
     const struct mf_layout *layout, int64_t rank);
 
-/* Weights and gradients begin as zeros. COMMS must outlive the layer.
- * Collective over the ETP x EP group, whose ranks all return the same.
+/* How a layer is worked out. */
+struct mfr_layer_options {
+    enum mfk_gemm kernel; /* of the experts */
+    enum mfr_fault fault;
+    struct mfk_device *device; /* does the work of a rank; NULL: the CPU */
+    bool received;             /* for mfr_layer_received after each pass */
+};
+
+/* Weights and gradients begin as zeros. COMMS and the device must outlive the
+ * layer. Collective over the ETP x EP group, whose ranks all return the same.
  */
 int mfr_layer_create(const struct mfr_shape *shape,
     const struct mf_layout *layout, const struct mfr_comms *comms,
-    enum mfk_gemm experts_kernel, enum mfr_fault fault, mfr_layer **layer,
+    const struct mfr_layer_options *options, mfr_layer **layer,
     struct mf_error *err);
 void mfr_layer_free(mfr_layer *layer);
 
@@ -110,7 +119,9 @@ void mfr_layer_seed_output_grad(
     const mfr_layer *layer, uint64_t seed, float *dy);
 
 const struct mfr_shard *mfr_layer_shard(const mfr_layer *layer);
+/* To be read and written between passes. */
 struct mfr_tensors mfr_layer_weights(mfr_layer *layer);
+/* As they are after mfr_layer_reduce_gradients. */
 struct mfr_tensors mfr_layer_gradients(mfr_layer *layer);
 struct mfr_routes mfr_layer_routes(const mfr_layer *layer);
 struct mfr_received mfr_layer_received(const mfr_layer *layer);

@@ -159,7 +159,7 @@ static void layer_place(mfr_layer *layer, const struct mf_layout *layout)
 
 int mfr_layer_create(const struct mfr_shape *shape,
     const struct mf_layout *layout, const struct mfr_comms *comms,
-    enum mfk_gemm experts_kernel, enum mfr_fault fault, mfr_layer **layer,
+    const struct mfr_layer_options *options, mfr_layer **layer,
     struct mf_error *err)
 {
     const MPI_Comm group = comms->comm[MF_GROUP_ETP_EP];
@@ -174,11 +174,16 @@ int mfr_layer_create(const struct mfr_shape *shape,
     if (new) {
         new->shape = *shape;
         new->comms = comms;
-        new->fault = fault;
+        new->fault = options->fault;
+        new->received = options->received;
         new->dispatch.row = MPI_DATATYPE_NULL;
-        new->experts.kernel = experts_kernel;
+        new->experts.kernel = options->kernel;
         layer_place(new, layout);
         rc = layer_alloc(new, err);
+        if (rc == 0 && options->device)
+            rc = mfr_layer_device_create(options->device, &new->router,
+                &new->weights, options->kernel,
+                comms->group_size[MF_GROUP_ETP_EP] == 1, &new->device, err);
     }
     if (mfr_agree(group, rc, err) ||
         mfr_dispatch_init(&new->dispatch, shape, comms, &new->shard,
@@ -194,6 +199,7 @@ void mfr_layer_free(mfr_layer *layer)
 {
     if (!layer)
         return;
+    mfr_layer_device_free(layer->device);
     tensors_free(&layer->weights);
     tensors_free(&layer->gradients);
     mfr_router_free(&layer->router);
@@ -208,7 +214,7 @@ void mfr_layer_free(mfr_layer *layer)
 void mfr_layer_seed(mfr_layer *layer, uint64_t seed)
 {
     const struct mfr_shape *shape = &layer->shape;
-    const struct mfr_tensors *w = &layer->weights;
+    const struct mfr_tensors t = mfr_layer_weights(layer), *w = &t;
     const int64_t stage = layer->comms->coords.pp, h = shape->hidden;
 
     for (int64_t e = 0; e < shape->experts; e++)
@@ -258,6 +264,8 @@ const struct mfr_shard *mfr_layer_shard(const mfr_layer *layer)
 
 struct mfr_tensors mfr_layer_weights(mfr_layer *layer)
 {
+    if (layer->device)
+        layer->device->weights_new = true;
     return layer->weights;
 }
 
@@ -294,4 +302,6 @@ void mfr_layer_zero_gradients(mfr_layer *layer)
     memset(g->gate, 0, bytes);
     memset(g->up, 0, bytes);
     memset(g->down, 0, bytes);
+    if (layer->device)
+        layer->device->gradients_old = true;
 }

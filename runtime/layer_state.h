@@ -7,12 +7,14 @@
 #include "runtime/dispatch.h"
 #include "runtime/experts.h"
 #include "runtime/layer.h"
+#include "runtime/layer_device.h"
 #include "runtime/route.h"
 
 struct mfr_layer {
     struct mfr_shape shape;
     const struct mfr_comms *comms;
     enum mfr_fault fault;
+    bool received; /* the host needs the rows, wherever they are */
     struct mfr_shard shard;
     int64_t expert_values; /* in each of gate, up and down */
     struct mfr_tensors weights, gradients;
@@ -23,6 +25,7 @@ struct mfr_layer {
     float *returned; /* [tokens*topk][hidden] what they sent back, kept */
     const float *x;  /* of the last forward pass */
     float *sum_scratch;
+    struct mfr_layer_device *device; /* NULL: the CPU does the work */
     struct mfr_times times;
 };
 

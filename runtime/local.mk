@@ -3,15 +3,17 @@ if WITH_MPI
 noinst_LIBRARIES += libmoefold-runtime.a
 bin_PROGRAMS += moefold-run
 endif
-libmoefold_runtime_a_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS) $(JANSSON_CFLAGS)
+libmoefold_runtime_a_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS) $(JANSSON_CFLAGS) \
+    -DMOEFOLD_PLUGIN_DIR='"$(plugindir)"'
 libmoefold_runtime_a_SOURCES = \
     runtime/clock.h runtime/shape.h \
     runtime/comm.h runtime/comm.c runtime/sum.c \
     runtime/data.h runtime/data.c \
+    runtime/device.h runtime/device.c \
     runtime/dispatch.h runtime/dispatch.c \
     runtime/experts.h runtime/experts.c \
     runtime/layer.h runtime/layer.c runtime/layer_make.c \
-    runtime/layer_state.h \
+    runtime/layer_state.h runtime/layer_device.h runtime/layer_device.c \
     runtime/route.h runtime/route.c \
     runtime/machine.h runtime/machine.c \
     runtime/options.h runtime/options.c \
@@ -30,7 +32,7 @@ libmoefold_runtime_a_SOURCES = \
     runtime/verify_folded.h runtime/verify_folded.c \
     runtime/walk.h runtime/walk.c
 
-# No libslurm: it is for compute nodes, and may one day link CUDA.
+# No libslurm: it is for compute nodes. CUDA comes as a plug-in.
 moefold_run_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS) $(JANSSON_CFLAGS)
 moefold_run_SOURCES = runtime/main.c \
     runtime/record.h runtime/record.c \

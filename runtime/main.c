@@ -28,6 +28,7 @@ static int verify(
         .kernel = options->kernel,
         .seed = (uint64_t)options->seed,
         .fault = options->fault,
+        .backend = options->backend,
     };
     const struct mfr_walk_options walk = {
         .json = options->json,
@@ -35,6 +36,7 @@ static int verify(
         .kernel = options->kernel,
         .seed = (uint64_t)options->seed,
         .fault = options->fault,
+        .backend = options->backend,
     };
 
     return options->mode == MFR_MODE_VERIFY

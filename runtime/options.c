@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "planner/layout/number.h"
+#include "runtime/device.h"
 
 #define MOST ((int64_t)1 << 40)
 
@@ -57,8 +58,11 @@ static int take_only(
 static int take_backend(
     struct mfr_options *options, const char *value, struct mf_error *err)
 {
-    (void)options;
-    return take_only("--backend", value, "cpu", err);
+    if (!mfr_backend_valid(value))
+        return mf_error_set(err, MF_INVALID,
+            "--backend %s: cpu, cuda or auto, in lower-case letters", value);
+    options->backend = value;
+    return 0;
 }
 
 static int take_comm(
@@ -184,7 +188,8 @@ static const struct option table[] = {
     {"seed", "N", "of weights, inputs and gradients (1)", take_seed},
     {"experts", "blas|exact", "product of the experts (blas where it is)",
         take_experts},
-    {"backend", "cpu", "what computes", take_backend},
+    {"backend", "cpu|cuda|auto",
+        "what computes (auto: cuda for GPU plans, where it is)", take_backend},
     {"comm", "mpi", "what communicates", take_comm},
     {"db", "FILE", "history ($MOEFOLD_DB, else in the XDG data folder)",
         take_db},
@@ -302,6 +307,7 @@ int mfr_options_parse(
         .warmup = 3,
         .seed = 1,
         .kernel = mfk_has_blas() ? MFK_BLAS : MFK_EXACT,
+        .backend = "auto",
     };
     for (int i = 1; i < argc; i++) {
         const char *text = argv[i];

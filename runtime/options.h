@@ -28,6 +28,7 @@ struct mfr_options {
     int64_t iterations, warmup;
     int64_t seed;
     enum mfk_gemm kernel;
+    const char *backend; /* "auto", "cpu", or a plug-in's name */
     enum mfr_fault fault;
     const char *db, *run_dir; /* NULL: not given */
     bool no_history, json, quiet, full;

@@ -19,6 +19,9 @@ static int setup_plan(struct mfr_run *run, struct mf_error *err)
     if (mfr_setup_plan(run->world, o->plan, &run->plan, err))
         return -1;
     run->have_plan = true;
+    if (mfr_device_choose(
+            run->world, o->backend, &run->plan, &run->device, err))
+        return -1;
     /* From here to the communicators all ranks see the same and agree. */
     if (mfr_setup_pick(&run->plan, o->pick, run->ranks, &run->entry, err) ||
         mfr_setup_shape(&run->plan, run->entry, &run->shape, err))
@@ -48,6 +51,10 @@ static int setup_tensors(struct mfr_run *run, struct mf_error *err)
 static int setup_layer(struct mfr_run *run, struct mf_error *err)
 {
     const struct mf_layout *layout = &run->entry->layout;
+    const struct mfr_layer_options how = {
+        .kernel = run->options->kernel,
+        .device = run->device.device,
+    };
     int rc;
 
     if (mfr_setup_memory(
@@ -59,8 +66,8 @@ static int setup_layer(struct mfr_run *run, struct mf_error *err)
         *run->alone = run->comms.hung;
         return -1;
     }
-    rc = mfr_layer_create(&run->shape, layout, &run->comms,
-        run->options->kernel, MFR_FAULT_NONE, &run->layer, err);
+    rc = mfr_layer_create(
+        &run->shape, layout, &run->comms, &how, &run->layer, err);
     if (mfr_agree(run->world, rc, err))
         return -1;
     return mfr_agree(run->world, setup_tensors(run, err), err);
@@ -156,6 +163,7 @@ int mfr_run_main(MPI_Comm world, const struct mfr_options *options,
         mfr_layer_free(run.layer);
         if (run.have_comms)
             mfr_comms_free(&run.comms);
+        mfr_device_close(&run.device);
     }
     if (run.have_plan)
         mf_plan_free(&run.plan);

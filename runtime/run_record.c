@@ -81,7 +81,7 @@ static void record_texts(struct mfr_run *run, const char *command)
     copy(r->model, sizeof r->model, run->plan.model.name);
     copy(r->cluster, sizeof r->cluster, run->plan.cluster.name);
     copy(r->job_id, sizeof r->job_id, job ? job : "");
-    copy(r->backend, sizeof r->backend, "cpu");
+    copy(r->backend, sizeof r->backend, mfr_device_name(&run->device));
     copy(r->comm, sizeof r->comm, "mpi");
     copy(r->experts_kernel, sizeof r->experts_kernel,
         run->options->kernel == MFK_EXACT ? "exact" : "blas");
@@ -92,6 +92,11 @@ static void record_texts(struct mfr_run *run, const char *command)
     mf_order_format(&layout->order, r->rank_order, sizeof r->rank_order);
     r->coupled = layout->coupled;
     mfr_machine_user(r->user, sizeof r->user);
+    if (run->device.device) {
+        copy(r->device, sizeof r->device, run->device.facts.model);
+        copy(r->libraries, sizeof r->libraries, run->device.facts.library);
+        return;
+    }
     mfr_machine_cpu(r->device, sizeof r->device);
     mfr_machine_libraries(r->libraries, sizeof r->libraries);
 }
@@ -131,8 +136,8 @@ int mfr_run_record_end(
         .cost = &run->entry->cost,
         .history = &run->history,
         .note = run->entry->settings.precision == MF_BF16
-                    ? "the plan's precision is bf16; the CPU backend "
-                      "computes in fp32"
+                    ? "the plan's precision is bf16; the layer is "
+                      "computed in fp32"
                     : NULL,
     };
 

@@ -4,6 +4,7 @@
 #ifndef MFR_RUN_STATE_H
 #define MFR_RUN_STATE_H
 
+#include "runtime/device.h"
 #include "runtime/options.h"
 #include "runtime/record.h"
 #include "runtime/timing.h"
@@ -19,6 +20,7 @@ struct mfr_run {
     struct mfr_shape shape;
     struct mfr_comms comms;
     bool have_comms;
+    struct mfr_device device; /* none: the CPU */
     mfr_layer *layer;
     float *x, *y, *dy, *dx; /* [tokens][hidden] */
     struct mfr_timing timing;

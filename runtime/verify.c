@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "runtime/device.h"
 #include "runtime/setup.h"
 #include "runtime/verify_case.h"
 
@@ -184,6 +185,7 @@ static int verify_entry(MPI_Comm world,
         .kernel = options->kernel,
         .fault = options->fault,
     };
+    struct mfr_device device = {0};
     struct mfr_comms comms;
     int size, rc;
 
@@ -195,10 +197,16 @@ static int verify_entry(MPI_Comm world,
              : 0;
     if (mfr_agree(world, rc, err) ||
         check_memory(world, &entry->layout, &work.shape, err) ||
-        mfr_comms_create(world, &entry->layout, COMM_TIMEOUT_S, &comms, err))
+        mfr_device_choose(world, options->backend, plan, &device, err))
         return -1;
+    work.device = device.device;
+    if (mfr_comms_create(world, &entry->layout, COMM_TIMEOUT_S, &comms, err)) {
+        mfr_device_close(&device);
+        return -1;
+    }
     rc = verify_layout(options, &entry->layout, &comms, &work, held, err);
     mfr_comms_free(&comms);
+    mfr_device_close(&device);
     return rc;
 }
 

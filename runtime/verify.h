@@ -20,6 +20,7 @@ struct mfr_verify_options {
     enum mfk_gemm kernel; /* of the experts */
     uint64_t seed;        /* of the weights and tokens */
     enum mfr_fault fault; /* seeded, to see that it is found */
+    const char *backend;  /* as mfr_device_choose takes it */
 };
 
 /* The shape of ENTRY's layer, cut down to bounded work unless FULL: experts

@@ -47,10 +47,12 @@ static int alone_create(const struct mfr_verifier *verifier,
     struct mf_error *err)
 {
     int64_t rows = work->shape.seq * work->shape.batch;
+    const struct mfr_layer_options how = {
+        .kernel = work->kernel, .device = work->device, .received = true};
 
     *alone = (struct alone){0};
     if (mfr_layer_create(&work->shape, &verifier->alone_layout,
-            &verifier->alone, work->kernel, MFR_FAULT_NONE, &alone->layer, err))
+            &verifier->alone, &how, &alone->layer, err))
         return -1;
     alone->x = mfr_room(rows, work->shape.hidden, sizeof(float), err);
     alone->dy = mfr_room(rows, work->shape.hidden, sizeof(float), err);

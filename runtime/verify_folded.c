@@ -26,11 +26,17 @@ static int folded_create(const struct mfr_verifier *verifier,
     const struct mfr_verify_case *work, struct mfr_folded *run,
     struct mf_error *err)
 {
+    const struct mfr_layer_options how = {
+        .kernel = work->kernel,
+        .fault = work->fault,
+        .device = work->device,
+        .received = true,
+    };
     int64_t tokens;
 
     *run = (struct mfr_folded){0};
-    if (mfr_layer_create(&work->shape, &verifier->layout, verifier->comms,
-            work->kernel, work->fault, &run->layer, err))
+    if (mfr_layer_create(&work->shape, &verifier->layout, verifier->comms, &how,
+            &run->layer, err))
         return -1;
     tokens = mfr_layer_shard(run->layer)->tokens;
     run->x = mfr_room(tokens, work->shape.hidden, sizeof(float), err);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/device.h"
 #include "runtime/verify.h"
 #include "runtime/verify_case.h"
 
@@ -94,7 +95,7 @@ struct walk {
  * which the rows of a token are added shows in the bits.
  */
 static void walk_cases(const struct mfr_walk_options *options, int64_t world,
-    struct mfr_verify_case work[WALK_CASES])
+    struct mfk_device *device, struct mfr_verify_case work[WALK_CASES])
 {
     static const struct mfr_shape shape[WALK_CASES] = {
         {.seq = 13,
@@ -127,6 +128,7 @@ static void walk_cases(const struct mfr_walk_options *options, int64_t world,
             .seed = options->seed,
             .kernel = options->kernel,
             .fault = options->fault,
+            .device = device,
             .lopsided = i == 2};
         work[i].shape.ffn *= world;
         work[i].shape.experts *= world;
@@ -237,13 +239,16 @@ int mfr_walk_main(MPI_Comm world, const struct mfr_walk_options *options,
     bool *held, struct mf_error *err)
 {
     struct walk walk = {.world = world, .options = options, .err = err};
+    struct mfr_device device;
     int size, rc = 0;
 
     if (mfr_mpi(
             MPI_Comm_rank(world, &walk.rank), "verify: MPI_Comm_rank", err) ||
         mfr_mpi(MPI_Comm_size(world, &size), "verify: MPI_Comm_size", err))
         return -1;
-    walk_cases(options, size, walk.work);
+    if (mfr_device_choose(world, options->backend, NULL, &device, err))
+        return -1;
+    walk_cases(options, size, device.device, walk.work);
     walk.failures = json_array();
     if (!walk.failures)
         rc = mf_error_set(err, MF_FAILED, "verify: out of memory");
@@ -260,5 +265,6 @@ int mfr_walk_main(MPI_Comm world, const struct mfr_walk_options *options,
     rc = mfr_agree(world, rc, err);
 out:
     json_decref(walk.failures);
+    mfr_device_close(&device);
     return rc;
 }

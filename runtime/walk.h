@@ -17,6 +17,7 @@ struct mfr_walk_options {
     enum mfk_gemm kernel;
     uint64_t seed;
     enum mfr_fault fault;
+    const char *backend; /* as mfr_device_choose takes it */
 };
 
 /* Call VISIT for every layout of WORLD: all factorings tp*cp*dp*pp, with

@@ -37,13 +37,17 @@ static int done(struct mfk_device *device, cudaError_t status, const char *what)
 
 static int cuda_count(char *why, size_t size)
 {
-    int n = 0;
+    int n = 0, driver = 0;
     const cudaError_t status = cudaGetDeviceCount(&n);
 
     if (status == cudaSuccess && n > 0)
         return n;
-    if (status == cudaErrorInsufficientDriver)
-        snprintf(why, size, "no CUDA driver, or one older than the toolkit");
+    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+        snprintf(why, size, "no CUDA driver");
+    else if (status == cudaErrorInsufficientDriver)
+        snprintf(why, size,
+            "the CUDA driver is of version %d.%d, older than this build needs",
+            driver / 1000, driver % 1000 / 10);
     else if (status == cudaErrorNoDevice || status == cudaSuccess)
         snprintf(why, size, "no CUDA device");
     else

@@ -21,7 +21,7 @@ static const struct mf_option pick_options[] = {
 static const struct mf_option shared_options[] = {
     {"seed", "N", "of the random weights and tokens"},
     {"experts", "NAME", "the experts' product: blas or exact"},
-    {"backend", "NAME", "what computes: cpu"},
+    {"backend", "NAME", "what computes: cpu, cuda, or auto"},
     {"comm", "NAME", "what communicates: mpi"},
     {"quiet", NULL, "print nothing when all is well"},
     {NULL, NULL, NULL},

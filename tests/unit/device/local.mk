@@ -10,3 +10,16 @@ tests_unit_device_test_device_LDADD = libmoefold-kernels.a $(BLAS_LIBS) \
 
 clean-local:
 	rm -rf pocl-cache
+
+# The same plug-in for moefold-run, found by MOEFOLD_PLUGINS; for tests only.
+if WITH_OPENCL
+if WITH_MPI
+check_PROGRAMS += tests/opencl/opencl.so
+command_tests += tests/command/t0430-device.t
+endif
+endif
+tests_opencl_opencl_so_CFLAGS = $(AM_CFLAGS) $(OPENCL_CFLAGS) -fPIC
+tests_opencl_opencl_so_SOURCES = tests/opencl/plugin.h tests/opencl/plugin.c \
+    kernels/device/device.c
+tests_opencl_opencl_so_LDFLAGS = -shared
+tests_opencl_opencl_so_LDADD = $(OPENCL_LIBS)
