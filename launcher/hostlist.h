@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Slurm's host list expressions, such as rack[1-2]n[01-04,07].
- *
- * Read here and not by libslurm, whose reader prints, may exit and is not in
- * every build; a unit test holds the two against each other.
+ * Host lists made into lists of names, and Slurm's counts for each node.
  */
 #ifndef MFL_HOSTLIST_H
 #define MFL_HOSTLIST_H
@@ -10,14 +7,14 @@
 #include <stdbool.h>
 
 #include "launcher/list.h"
+#include "planner/layout/hostlist.h"
 
-#define MFL_HOSTS_MAX ((size_t)65536)
-#define MFL_HOST_TEXT 256 /* a host's name and its final 0 */
+#define MFL_HOSTS_MAX MF_HOSTS_MAX
+#define MFL_HOST_TEXT MF_HOST_TEXT
 
-/* Append the hosts of TEXT in the order given, repeats kept. Several brackets
- * count like digits, the last one fastest. Names hold letters, digits, '.',
- * '_' and '-' and do not begin with '-'. MF_INVALID otherwise, naming the
- * part and the mend; at most MFL_HOSTS_MAX hosts.
+/* Append the hosts of TEXT (see mf_hostlist_each). Names must be plain; at most
+ * MFL_HOSTS_MAX hosts in the list. MF_INVALID otherwise, naming the part and
+ * the mend.
  */
 int mfl_hostlist_parse(
     const char *text, struct mfl_list *hosts, struct mf_error *err);

@@ -6,6 +6,7 @@ libmoefold_layout_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libmoefold_layout_a_SOURCES = \
     planner/layout/error.c planner/layout/error.h \
     planner/layout/number.c planner/layout/number.h \
+    planner/layout/hostlist.c planner/layout/hostlist.h \
     planner/layout/layout.c planner/layout/layout.h \
     planner/layout/groups.c planner/layout/groups.h \
     planner/layout/phase.c planner/layout/phase.h \

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+include tests/data/topology/local.mk
+
 command_tests += tests/command/t0120-cluster.t
 unit_tests += tests/unit/cluster/test_cluster tests/unit/cluster/test_child \
     tests/unit/cluster/test_sources
