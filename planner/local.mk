@@ -32,9 +32,12 @@ libmoefold_planner_a_SOURCES = planner/child.c planner/child.h \
     planner/model_read.h planner/cluster_read.h
 
 libmoefold_planner_a_SOURCES += \
-    planner/model_read.c planner/model_read_dialect.c \
-    planner/model_read_keys.c planner/model_read_shape.c \
-    planner/model_read_dialect.h
+    planner/model_read.c planner/model_read_attention.c \
+    planner/model_read_blocks.c planner/model_read_config.c \
+    planner/model_read_dense.c planner/model_read_dialect.c \
+    planner/model_read_keys.c planner/model_read_moe.c \
+    planner/model_read_shape.c planner/model_read_dialect.h \
+    planner/model_read_rows.h planner/model_read_shape.h
 
 libmoefold_planner_a_SOURCES += \
     planner/cluster_join.c planner/cluster_local.c \

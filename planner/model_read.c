@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Reads a Hugging Face config.json: the file, its dialect, its values.
+ * Reads the file of a model: its bytes, its form, its name.
  */
 #include "planner/model_read.h"
 
@@ -15,349 +15,7 @@
 
 /* Real files hold a few kilobytes; a parsed one takes many times its size. */
 #define SIZE_MAX_BYTES ((size_t)16 << 20)
-#define WARNINGS_MAX 20
-
-struct reading {
-    json_t *root;
-    const struct mf_dialect *dialect;
-    struct mf_model *model;
-    struct mf_error *err;
-    struct mf_value value[MF_SLOTS];
-};
-
-static bool listed(const char *const *list, const char *text)
-{
-    for (; *list; list++)
-        if (!strcmp(*list, text))
-            return true;
-    return false;
-}
-
-/* null, false, 0 and empty things say that a part is not there. */
-static bool value_is_void(const json_t *item)
-{
-    switch (json_typeof(item)) {
-    case JSON_NULL:
-    case JSON_FALSE:
-        return true;
-    case JSON_INTEGER:
-        return json_integer_value(item) == 0;
-    case JSON_ARRAY:
-        return json_array_size(item) == 0;
-    case JSON_OBJECT:
-        return json_object_size(item) == 0;
-    default:
-        return false;
-    }
-}
-
-static const char *type_name(const json_t *item)
-{
-    switch (json_typeof(item)) {
-    case JSON_OBJECT:
-        return "an object";
-    case JSON_ARRAY:
-        return "a list";
-    case JSON_STRING:
-        return "a string";
-    case JSON_INTEGER:
-        return "a whole number";
-    case JSON_REAL:
-        return "a number with a fraction";
-    case JSON_NULL:
-        return "null";
-    default:
-        return "true or false";
-    }
-}
-
-static int type_refuse(const struct reading *r, const char *key,
-    const json_t *item, const char *wanted)
-{
-    return mf_error_set(
-        r->err, MF_INVALID, "%s is %s, not %s", key, type_name(item), wanted);
-}
-
-static bool dialect_has_key(const struct mf_dialect *dialect, const char *key)
-{
-    for (const struct mf_key *const *table = dialect->keys; *table; table++)
-        for (const struct mf_key *row = *table; row->key; row++)
-            if (!strcmp(row->key, key))
-                return true;
-    return false;
-}
-
-static const struct mf_dialect *dialect_by_type(const char *type)
-{
-    for (const struct mf_dialect *d = mf_dialects; type && d->types; d++)
-        if (listed(d->types, type))
-            return d;
-    return NULL;
-}
-
-static const struct mf_dialect *dialect_by_architecture(const char *name)
-{
-    for (const struct mf_dialect *d = mf_dialects; name && d->types; d++)
-        if (listed(d->architectures, name))
-            return d;
-    return NULL;
-}
-
-/* Keys for parts that are not counted; a dialect that reads one may have it. */
-static int refuse_parts(const struct reading *r)
-{
-    for (const struct mf_refusal *row = mf_refusals; row->key; row++) {
-        const json_t *item = json_object_get(r->root, row->key);
-        if (!item || value_is_void(item))
-            continue;
-        if (!r->dialect || !dialect_has_key(r->dialect, row->key))
-            return mf_error_set(
-                r->err, MF_INVALID, "%s: %s", row->key, row->reason);
-    }
-    return 0;
-}
-
-static int refuse_unknown(
-    const struct reading *r, const char *key, const char *text)
-{
-    char known[512] = "";
-    size_t n = 0;
-
-    for (const struct mf_dialect *d = mf_dialects; d->types; d++)
-        for (const char *const *type = d->types; *type; type++) {
-            int len = snprintf(
-                known + n, sizeof known - n, "%s%s", n ? ", " : "", *type);
-            if (len < 0 || (size_t)len >= sizeof known - n)
-                break;
-            n += (size_t)len;
-        }
-    return mf_error_set(r->err, MF_INVALID,
-        "%s is \"%.64s\", which is not known; known are the types %s", key,
-        text, known);
-}
-
-/* What the weights are (architectures) goes before what the class is called
- * (model_type): copies of files often keep the type of their ancestor.
- */
-static int dialect_find(struct reading *r)
-{
-    const json_t *list = json_object_get(r->root, "architectures");
-    const char *type =
-        json_string_value(json_object_get(r->root, "model_type"));
-    const char *name = json_string_value(
-        json_is_string(list) ? list : json_array_get(list, 0));
-
-    r->dialect = dialect_by_architecture(name);
-    if (!name)
-        r->dialect = dialect_by_type(type);
-    if (refuse_parts(r))
-        return -1;
-    if (!name && !type)
-        return mf_error_set(r->err, MF_INVALID,
-            "model_type is missing or not a string: not a model's config.json");
-    if (!r->dialect)
-        return type && !dialect_by_type(type)
-                   ? refuse_unknown(r, "model_type", type)
-                   : refuse_unknown(r, "architectures", name);
-    if (name && type && !listed(r->dialect->types, type))
-        return mf_model_warn(r->model, r->err,
-            "model_type is %.64s, but architectures is %.64s: read as %s", type,
-            name, r->dialect->types[0]);
-    return 0;
-}
-
-static int choice_take(const struct reading *r, const struct mf_key *row,
-    const json_t *item, int64_t *whole)
-{
-    const char *text = json_string_value(item);
-
-    if (!text)
-        return type_refuse(r, row->key, item, "a string");
-    for (const struct mf_choice *c = row->choices; c->text; c++)
-        if (!strcmp(c->text, text)) {
-            *whole = c->value;
-            return 0;
-        }
-    return mf_error_set(r->err, MF_INVALID,
-        "%s is \"%.64s\", which is not known", row->key, text);
-}
-
-static int whole_take(const struct reading *r, const struct mf_key *row,
-    const json_t *item, int64_t *whole)
-{
-    if (!json_is_integer(item))
-        return type_refuse(r, row->key, item, "a whole number");
-    *whole = json_integer_value(item);
-    if (row->slot >= MF_FIELDS)
-        return 0;
-    return mf_field_check((enum mf_field)row->slot, *whole, row->key, r->err);
-}
-
-static int real_take(const struct reading *r, const struct mf_key *row,
-    const json_t *item, double *real)
-{
-    if (!json_is_number(item))
-        return type_refuse(r, row->key, item, "a number");
-    *real = json_number_value(item);
-    if (isfinite(*real) && *real > 0)
-        return 0;
-    return mf_error_set(r->err, MF_INVALID,
-        "%s is %g; it must be a positive number", row->key, *real);
-}
-
-/* The value of one key into V, checked. */
-static int value_take(const struct reading *r, const struct mf_key *row,
-    const json_t *item, struct mf_value *v)
-{
-    enum mf_slot_kind kind = mf_slot_kind(row->slot);
-
-    v->given = true;
-    v->key = row->key;
-    if (row->choices)
-        return choice_take(r, row, item, &v->whole);
-    if (kind == MF_KIND_WHOLE_OR_LIST)
-        kind = json_is_array(item) ? MF_KIND_LIST : MF_KIND_WHOLE;
-    switch (kind) {
-    case MF_KIND_FLAG:
-        if (!json_is_boolean(item))
-            return type_refuse(r, row->key, item, "true or false");
-        v->whole = json_is_true(item);
-        return 0;
-    case MF_KIND_REAL:
-        return real_take(r, row, item, &v->real);
-    case MF_KIND_TEXT:
-        if (!json_is_string(item))
-            return type_refuse(r, row->key, item, "a string");
-        v->text = json_string_value(item);
-        return 0;
-    case MF_KIND_LIST:
-        if (!json_is_array(item))
-            return type_refuse(r, row->key, item, "a list");
-        v->list = item;
-        return 0;
-    case MF_KIND_ANY:
-        return 0;
-    default:
-        return whole_take(r, row, item, &v->whole);
-    }
-}
-
-/* null is "without" for a part that may be absent, else "not given". */
-static bool null_is_given(int slot)
-{
-    return slot < MF_FIELDS && mf_field_least((enum mf_field)slot) == 0;
-}
-
-static int key_read(struct reading *r, const struct mf_key *row)
-{
-    const json_t *item = json_object_get(r->root, row->key);
-    struct mf_value *v = &r->value[row->slot], next = {.key = row->key};
-
-    if (!v->key)
-        v->key = row->key;
-    if (!item || row->slot == MF_SLOT_IGNORED)
-        return 0;
-    if (json_is_null(item)) {
-        v->is_null = true;
-        v->given = v->given || null_is_given(row->slot);
-        return 0;
-    }
-    if (value_take(r, row, item, &next))
-        return -1;
-    if (v->given && next.whole != v->whole)
-        return mf_error_set(r->err, MF_INVALID,
-            "%s is %" PRId64 ", but %s is %" PRId64, v->key, v->whole, row->key,
-            next.whole);
-    *v = next;
-    return 0;
-}
-
-static int keys_read(struct reading *r)
-{
-    const struct mf_key *const *table;
-
-    for (table = r->dialect->keys; *table; table++)
-        for (const struct mf_key *row = *table; row->key; row++)
-            if (key_read(r, row))
-                return -1;
-    for (table = r->dialect->keys; *table; table++)
-        for (const struct mf_key *row = *table; row->key; row++)
-            if (row->required && !r->value[row->slot].given)
-                return mf_error_set(
-                    r->err, MF_INVALID, "%s is missing", row->key);
-    return 0;
-}
-
-static int default_take(struct reading *r, const struct mf_default *row)
-{
-    struct mf_value *v = &r->value[row->slot];
-
-    if (row->same_as >= 0) {
-        v->whole = r->value[row->same_as].whole;
-        return 0;
-    }
-    v->whole = row->value;
-    v->real = (double)row->value;
-    if (!row->told || !v->key)
-        return 0;
-    return mf_model_warn(r->model, r->err,
-        "%s is missing; %" PRId64 " is assumed, as transformers does", v->key,
-        row->value);
-}
-
-static int defaults_take(struct reading *r)
-{
-    for (int slot = 0; slot < MF_SLOTS; slot++) {
-        const struct mf_default *row =
-            mf_dialect_default(r->dialect, slot, r->value[slot].is_null);
-        if (row && !r->value[slot].given && default_take(r, row))
-            return -1;
-    }
-    return 0;
-}
-
-/* A word or nothing at all cannot add parameters; a figure might. */
-static bool key_is_suspect(
-    const struct reading *r, const char *key, const json_t *item)
-{
-    if (dialect_has_key(r->dialect, key) || listed(mf_harmless, key))
-        return false;
-    return !json_is_string(item) && !value_is_void(item);
-}
-
-static int warn_unknown(struct reading *r)
-{
-    const char *key;
-    json_t *item;
-    int64_t n = 0;
-
-    json_object_foreach(r->root, key, item)
-    {
-        if (!key_is_suspect(r, key, item) || ++n > WARNINGS_MAX)
-            continue;
-        if (mf_model_warn(r->model, r->err,
-                "%.64s is not known; the counts leave it out of account", key))
-            return -1;
-    }
-    if (n <= WARNINGS_MAX)
-        return 0;
-    return mf_model_warn(r->model, r->err,
-        "%" PRId64 " more keys are not known", n - WARNINGS_MAX);
-}
-
-static int root_read(json_t *root, struct mf_model *model, struct mf_error *err)
-{
-    struct reading r = {.root = root, .model = model, .err = err};
-
-    if (!json_is_object(root))
-        return mf_error_set(err, MF_INVALID,
-            "it holds %s, not an object with the keys of a model",
-            type_name(root));
-    if (dialect_find(&r) || keys_read(&r) || defaults_take(&r) ||
-        warn_unknown(&r))
-        return -1;
-    return mf_model_shape(model, r.value, err);
-}
+#define TWICE_MAX 16
 
 /* All of FILE in *TEXT, which the caller frees. */
 static int file_load(
@@ -399,21 +57,92 @@ out:
     return status;
 }
 
-static json_t *file_parse(const char *file, struct mf_error *err)
+static bool harmless(const char *key)
 {
+    for (const char *const *name = mf_harmless; *name; name++)
+        if (!strcmp(*name, key))
+            return true;
+    return false;
+}
+
+/* The name whose closing quote is the last byte before END, in KEY. */
+static char *name_before(char *text, size_t end, char *key, size_t size)
+{
+    size_t first = end, n;
+
+    if (end < 2 || text[end - 1] != '"')
+        return NULL;
+    for (first = end - 1; first > 0 && text[first - 1] != '"'; first--)
+        ;
+    n = end - 1 - first;
+    if (!first || !n || n >= size)
+        return NULL;
+    memcpy(key, text + first, n);
+    key[n] = 0;
+    return text + first;
+}
+
+/* A key that stands twice means the last one to most readers, and who wrote
+ * it may have meant the first: refused, unless the shape does not hang on it.
+ * The first byte of its second name is changed for the next attempt.
+ */
+static int twice_take(char *text, const json_error_t *where,
+    struct mf_model *model, struct mf_error *err)
+{
+    char key[80];
+    char *name =
+        where->position > 0
+            ? name_before(text, (size_t)where->position, key, sizeof key)
+            : NULL;
+
+    if (!name || !harmless(key))
+        return mf_error_set(err, MF_INVALID,
+            "line %d: %s stands twice; keep the one that holds", where->line,
+            name ? key : "a key");
+    *name = '~';
+    return mf_model_warn(model, err,
+        "line %d: %s stands twice; the shape does not depend on it",
+        where->line, key);
+}
+
+static json_t *text_parse(
+    char *text, size_t size, struct mf_model *model, struct mf_error *err)
+{
+    const size_t flags = JSON_DECODE_ANY | JSON_REJECT_DUPLICATES;
     json_error_t where;
+
+    for (int i = 0; i <= TWICE_MAX; i++) {
+        json_t *root = json_loadb(text, size, flags, &where);
+
+        if (root)
+            return root;
+        if (json_error_code(&where) != json_error_duplicate_key)
+            break;
+        if (twice_take(text, &where, model, err))
+            return NULL;
+    }
+    mf_error_set(err, MF_INVALID, "line %d, column %d: not JSON: %s",
+        where.line, where.column, where.text);
+    return NULL;
+}
+
+static int file_read(
+    const char *file, struct mf_model *model, struct mf_error *err)
+{
     char *text = NULL;
     size_t size = 0;
     json_t *root = NULL;
+    int status = -1;
 
-    if (!file_load(file, &text, &size, err)) {
-        root = json_loadb(text, size, JSON_DECODE_ANY, &where);
-        if (!root)
-            mf_error_set(err, MF_INVALID, "line %d, column %d: not JSON: %s",
-                where.line, where.column, where.text);
-    }
+    if (file_load(file, &text, &size, err))
+        goto out;
+    root = text_parse(text, size, model, err);
+    if (root)
+        status = mf_model_config(root, model, err);
+out:
+    json_decref(root);
     free(text);
-    return root;
+    return status;
 }
 
 /* The folder that FILE lies in, without following FILE itself: caches keep
@@ -481,20 +210,12 @@ static void name_set(struct mf_model *model, const char *file)
 int mf_model_read(
     const char *file, struct mf_model *model, struct mf_error *err)
 {
-    json_t *root;
-    int status = -1;
-
     memset(model, 0, sizeof *model);
-    root = file_parse(file, err);
-    if (root) {
-        name_set(model, file);
-        status = root_read(root, model, err);
-    }
-    json_decref(root);
-    if (status) {
-        mf_error_prefix(err, "%s", file);
-        mf_model_free(model);
-        memset(model, 0, sizeof *model);
-    }
-    return status;
+    name_set(model, file);
+    if (!file_read(file, model, err))
+        return 0;
+    mf_error_prefix(err, "%s", file);
+    mf_model_free(model);
+    memset(model, 0, sizeof *model);
+    return -1;
 }

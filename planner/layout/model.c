@@ -51,18 +51,14 @@ int64_t mf_model_count_mixer(const struct mf_model *model, enum mf_mixer mixer)
 struct mf_heads mf_model_heads(
     const struct mf_model *model, enum mf_mixer mixer)
 {
-    struct mf_heads heads = {0};
+    struct mf_heads heads =
+        mixer == MF_MIXER_SLIDING ? model->sliding_heads : model->full_heads;
 
-    if (mixer == MF_MIXER_FULL)
-        heads = model->full_heads;
-    if (mixer == MF_MIXER_SLIDING)
-        heads = model->sliding_heads;
     if (!heads.heads)
         heads = (struct mf_heads){.heads = model->heads,
             .kv_heads = model->kv_heads,
             .head_dim = model->head_dim,
             .v_dim = model->v_dim,
-            .keys_are_values = heads.keys_are_values,
             .sinks = model->sinks};
     if (!heads.v_dim)
         heads.v_dim = heads.head_dim;

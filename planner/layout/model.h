@@ -134,7 +134,8 @@ struct mf_model {
     enum mf_attention attention;
     struct mf_mla mla; /* when attention is MLA; head_dim is then that
                           of queries and keys, nope_dim + rope_dim */
-    struct mf_heads full_heads, sliding_heads; /* where a kind has its own */
+    struct mf_heads full_heads, sliding_heads; /* where sliding layers, or all
+                                                  others, have their own */
     int64_t q_rank;           /* low-rank query outside MLA, 0: none */
     int64_t o_rank, o_groups; /* the output projection in o_groups blocks, each
                                  through o_rank; 0: one full matrix */

@@ -487,6 +487,17 @@ static void count_parts(struct count *c, struct mf_params *p)
     p->mtp = m->mtp_layers > 0 ? count_mtp(c) : 0;
 }
 
+/* Experts that work for a token; those that do nothing are chosen as often as
+ * others.
+ */
+static int64_t count_chosen(const struct mf_model *m)
+{
+    int64_t all = m->experts + m->zero_experts;
+
+    return m->zero_experts > 0 ? (m->topk * m->experts + all / 2) / all
+                               : m->topk;
+}
+
 int mf_model_count_params(struct mf_model *model, struct mf_error *err)
 {
     struct mf_params p = {.vision = model->params.vision};
@@ -500,7 +511,7 @@ int mf_model_count_params(struct mf_model *model, struct mf_error *err)
     rest = add(&c, rest, add(&c, p.shared, add(&c, p.router, p.norms)));
     p.total = add(&c, add(&c, rest, p.other), p.routed);
     idle = mul(&c, mf_model_count(model, MF_FFN_MOE),
-        mul(&c, model->experts - model->topk, count_expert(&c)));
+        mul(&c, model->experts - count_chosen(model), count_expert(&c)));
     if (model->attention_experts > 0) {
         int64_t whole = mf_model_mixer_params(model, MF_MIXER_FULL);
         int64_t used = mf_model_mixer_weights(model, MF_MIXER_FULL);

@@ -203,6 +203,70 @@ static int check_attention(const struct check *c)
     return 0;
 }
 
+static int check_heads(const struct check *c, const struct mf_heads *h,
+    enum mf_field heads, enum mf_field kv_heads, enum mf_field dim)
+{
+    if (!h->heads)
+        return 0;
+    if (check_needs(c, kv_heads, "its layers have heads of their own") ||
+        check_needs(c, dim, "its layers have heads of their own"))
+        return -1;
+    if (h->heads % h->kv_heads == 0)
+        return 0;
+    return mf_error_set(c->err, MF_INVALID,
+        "%s is %" PRId64 ", not a multiple of %s %" PRId64,
+        check_name(c, heads), h->heads, check_name(c, kv_heads), h->kv_heads);
+}
+
+/* What layers of one kind cannot do without. */
+static int check_mixers(const struct check *c)
+{
+    static const struct {
+        enum mf_mixer mixer;
+        enum mf_field field;
+        const char *why;
+    } need[] = {
+        {MF_MIXER_SLIDING, MF_FIELD_WINDOW, "there are sliding layers"},
+        {MF_MIXER_LINEAR, MF_FIELD_LINEAR_KEY_HEADS, "attention is linear"},
+        {MF_MIXER_LINEAR, MF_FIELD_LINEAR_VALUE_HEADS, "attention is linear"},
+        {MF_MIXER_LINEAR, MF_FIELD_LINEAR_KEY_DIM, "attention is linear"},
+        {MF_MIXER_LINEAR, MF_FIELD_LINEAR_VALUE_DIM, "attention is linear"},
+        {MF_MIXER_MAMBA, MF_FIELD_MAMBA_INNER, "there are Mamba layers"},
+        {MF_MIXER_MAMBA, MF_FIELD_MAMBA_STATE, "there are Mamba layers"},
+        {MF_MIXER_SPARSE, MF_FIELD_INDEX_HEADS, "attention is sparse"},
+        {MF_MIXER_SPARSE, MF_FIELD_INDEX_DIM, "attention is sparse"},
+        {MF_MIXER_SPARSE, MF_FIELD_INDEX_TOPK, "attention is sparse"},
+        {MF_MIXER_COMPRESSED, MF_FIELD_COMPRESS_RATIO, "entries are merged"},
+        {MF_MIXER_CONV, MF_FIELD_CONV_KERNEL, "there are convolutions"},
+    };
+    const struct mf_model *m = c->model;
+
+    for (size_t i = 0; i < sizeof need / sizeof *need; i++)
+        if (mf_model_count_mixer(m, need[i].mixer) > 0 &&
+            check_needs(c, need[i].field, need[i].why))
+            return -1;
+    if (m->mamba.heads > 0 &&
+        (check_needs(c, MF_FIELD_MAMBA_HEAD_DIM, "Mamba-2 has heads") ||
+            check_needs(c, MF_FIELD_MAMBA_GROUPS, "Mamba-2 has heads")))
+        return -1;
+    if (m->o_rank > 0 &&
+        check_needs(c, MF_FIELD_O_GROUPS, "the output has a low rank"))
+        return -1;
+    if (m->attention_topk > m->attention_experts)
+        return mf_error_set(c->err, MF_INVALID,
+            "%s is %" PRId64 ", more than %" PRId64 " attention experts",
+            check_name(c, MF_FIELD_ATTENTION_TOPK), m->attention_topk,
+            m->attention_experts);
+    if (m->attention_experts > 0 &&
+        check_needs(c, MF_FIELD_ATTENTION_TOPK, "attention has experts"))
+        return -1;
+    if (check_heads(c, &m->full_heads, MF_FIELD_FULL_HEADS,
+            MF_FIELD_FULL_KV_HEADS, MF_FIELD_FULL_HEAD_DIM))
+        return -1;
+    return check_heads(c, &m->sliding_heads, MF_FIELD_SLIDING_HEADS,
+        MF_FIELD_SLIDING_KV_HEADS, MF_FIELD_SLIDING_HEAD_DIM);
+}
+
 static int check_groups(const struct check *c)
 {
     const struct mf_model *m = c->model;
@@ -270,7 +334,7 @@ int mf_model_check(const struct mf_model *model,
                 mf_field_get(model, (enum mf_field)i),
                 check_name(&c, (enum mf_field)i), err))
             return -1;
-    if (check_attention(&c))
+    if (check_attention(&c) || check_mixers(&c))
         return -1;
     return check_experts(&c);
 }

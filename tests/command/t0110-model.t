@@ -44,7 +44,12 @@ jq '.num_experts_per_tok = 12' "$M/Mixtral-8x22B-v0.1/config.json" \
 expect 'more chosen than there are' 2 moefold model config.json
 expect_error 'names key and figures' \
     ': model: config\.json: num_experts_per_tok is 12, more than 8 experts$'
-expect 'Mamba layers' 2 moefold model "$M/Jamba-v0.1.json"
-expect_error 'names the key' 'mamba_d_state: Mamba layers are not counted$'
+jq '.architectures = [] | .model_type = "t5"' "$M/dense-Llama-3-8B.json" \
+    >t5.json
+expect 'reads Mamba layers' 0 moefold model --json "$M/Jamba-v0.1.json"
+expect_json 'as such' '.mamba.inner == 8192 and .moe_layers == 16 and
+    ([.layer_kinds[] | select(startswith("mamba"))] | length) == 28'
+expect 'an encoder' 2 moefold model t5.json
+expect_error 'is named' 'model_type is t5: a model with an encoder is not read$'
 
 done_testing
