@@ -99,6 +99,21 @@ AC_DEFUN([MF_ARG_BLAS], [
   AM_CONDITIONAL([WITH_BLAS], [test "x$mf_have_blas" = xyes])
 ])
 
+# MF_ARG_YAML: arguments of Megatron-LM in YAML.
+AC_DEFUN([MF_ARG_YAML], [
+  AC_ARG_WITH([yaml], [AS_HELP_STRING([--without-yaml],
+    [read no Megatron arguments in YAML])], [], [with_yaml=check])
+  mf_have_yaml="no (--without-yaml)"
+  AS_IF([test "x$with_yaml" != xno], [
+    PKG_CHECK_MODULES([YAML], [yaml-0.1], [
+      mf_have_yaml=yes
+      AC_DEFINE([HAVE_YAML], [1], [libyaml is here])], [
+      mf_have_yaml="no (not found; Debian: libyaml-dev)"
+      AS_IF([test "x$with_yaml" = xyes], [AC_MSG_ERROR([libyaml not found])])])
+  ])
+  AM_CONDITIONAL([WITH_YAML], [test "x$mf_have_yaml" = xyes])
+])
+
 # MF_ARG_CMOCKA: unit tests.
 AC_DEFUN([MF_ARG_CMOCKA], [
   PKG_CHECK_MODULES([CMOCKA], [cmocka], [mf_have_cmocka=yes],

@@ -25,7 +25,7 @@ libmoefold_layout_a_SOURCES += \
     planner/layout/plan.h planner/layout/plan_field.h \
     planner/layout/runnable.h
 
-libmoefold_planner_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) \
+libmoefold_planner_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(YAML_CFLAGS) \
     $(HWLOC_CFLAGS) $(SLURM_CFLAGS)
 libmoefold_planner_a_SOURCES = planner/child.c planner/child.h \
     planner/cost.h planner/search.h planner/fit.h \
@@ -35,7 +35,9 @@ libmoefold_planner_a_SOURCES += \
     planner/model_read.c planner/model_read_attention.c \
     planner/model_read_blocks.c planner/model_read_config.c \
     planner/model_read_dense.c planner/model_read_dialect.c \
-    planner/model_read_keys.c planner/model_read_moe.c \
+    planner/model_read_keys.c planner/model_read_megatron.c \
+    planner/model_read_moe.c planner/model_read_words.c \
+    planner/model_read_yaml.c planner/model_read_megatron.h \
     planner/model_read_shape.c planner/model_read_dialect.h \
     planner/model_read_rows.h planner/model_read_shape.h
 
@@ -77,4 +79,4 @@ moefold_SOURCES += planner/cli/cmd_history.c \
     planner/cli/history.h planner/cli/database.c planner/cli/database.h
 moefold_LDADD = libmoefold-launcher.a libmoefold-planner.a \
     libmoefold-layout.a libmoefold-db.a \
-    $(HWLOC_LIBS) $(SLURM_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS)
+    $(HWLOC_LIBS) $(SLURM_LIBS) $(JANSSON_LIBS) $(YAML_LIBS) $(SQLITE_LIBS)

@@ -4,6 +4,7 @@
 #include "planner/model_read.h"
 
 #include "planner/model_read_dialect.h"
+#include "planner/model_read_megatron.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,8 +18,7 @@
 #define SIZE_MAX_BYTES ((size_t)16 << 20)
 #define TWICE_MAX 16
 
-/* All of FILE in *TEXT, which the caller frees. */
-static int file_load(
+int mf_file_load(
     const char *file, char **text, size_t *size, struct mf_error *err)
 {
     size_t room = 0, n = 0;
@@ -105,6 +105,28 @@ static int twice_take(char *text, const json_error_t *where,
         where->line, key);
 }
 
+/* Python writes Infinity where JSON has no word, as a limit of Mamba's steps;
+ * null has the same length and is refused where a figure counts.
+ */
+static void infinity_drop(char *text, size_t size)
+{
+    static const char word[] = "Infinity";
+    const size_t n = sizeof word - 1;
+    bool quoted = false;
+
+    for (size_t i = 0; i < size; i++) {
+        if (quoted && text[i] == '\\')
+            i++;
+        else if (text[i] == '"')
+            quoted = !quoted;
+        else if (!quoted && size - i >= n && !memcmp(text + i, word, n)) {
+            memcpy(text + i, "null    ", n);
+            if (i > 0 && text[i - 1] == '-')
+                text[i - 1] = ' ';
+        }
+    }
+}
+
 static json_t *text_parse(
     char *text, size_t size, struct mf_model *model, struct mf_error *err)
 {
@@ -126,21 +148,39 @@ static json_t *text_parse(
     return NULL;
 }
 
-static int file_read(
-    const char *file, struct mf_model *model, struct mf_error *err)
+/* JSON that says how the model is built, or arguments in another form. */
+static int text_read(const char *file, char *text, size_t size,
+    struct mf_model *model, struct mf_arguments *out, struct mf_error *err)
+{
+    enum mf_form form = mf_form_find(text, size);
+    json_t *root;
+    int status = -1;
+
+    if (form == MF_FORM_JSON) {
+        infinity_drop(text, size);
+        root = text_parse(text, size, model, err);
+    } else if (form == MF_FORM_YAML) {
+        root = mf_yaml_read(file, text, size, err);
+    } else {
+        root = mf_words_read(text, size, err);
+    }
+    if (root)
+        status = form == MF_FORM_JSON
+                     ? mf_model_config(root, model, err)
+                     : mf_megatron_model(root, model, out, err);
+    json_decref(root);
+    return status;
+}
+
+static int file_read(const char *file, struct mf_model *model,
+    struct mf_arguments *out, struct mf_error *err)
 {
     char *text = NULL;
     size_t size = 0;
-    json_t *root = NULL;
-    int status = -1;
+    int status = mf_file_load(file, &text, &size, err);
 
-    if (file_load(file, &text, &size, err))
-        goto out;
-    root = text_parse(text, size, model, err);
-    if (root)
-        status = mf_model_config(root, model, err);
-out:
-    json_decref(root);
+    if (!status)
+        status = text_read(file, text, size, model, out, err);
     free(text);
     return status;
 }
@@ -186,6 +226,8 @@ static const char *folder_name(char *folder)
 
 static void name_set(struct mf_model *model, const char *file)
 {
+    static const char *const ending[] = {
+        ".json", ".yaml", ".yml", ".args", ".sh"};
     const char *base = strrchr(file, '/');
     char *folder = NULL;
     size_t n;
@@ -196,8 +238,14 @@ static void name_set(struct mf_model *model, const char *file)
         base = folder ? folder_name(folder) : "model";
     }
     n = strlen(base);
-    if (!folder && n > 5 && !strcmp(base + n - 5, ".json"))
-        n -= 5;
+    for (size_t i = 0; !folder && i < sizeof ending / sizeof *ending; i++) {
+        size_t k = strlen(ending[i]);
+
+        if (n > k && !strcmp(base + n - k, ending[i])) {
+            n -= k;
+            break;
+        }
+    }
     if (!n)
         snprintf(model->name, sizeof model->name, "model");
     else
@@ -207,15 +255,24 @@ static void name_set(struct mf_model *model, const char *file)
     free(folder);
 }
 
-int mf_model_read(
-    const char *file, struct mf_model *model, struct mf_error *err)
+int mf_model_read_arguments(const char *file, struct mf_model *model,
+    struct mf_arguments *out, struct mf_error *err)
 {
     memset(model, 0, sizeof *model);
+    memset(out, 0, sizeof *out);
     name_set(model, file);
-    if (!file_read(file, model, err))
+    if (!file_read(file, model, out, err))
         return 0;
     mf_error_prefix(err, "%s", file);
     mf_model_free(model);
     memset(model, 0, sizeof *model);
     return -1;
+}
+
+int mf_model_read(
+    const char *file, struct mf_model *model, struct mf_error *err)
+{
+    struct mf_arguments out;
+
+    return mf_model_read_arguments(file, model, &out, err);
 }

@@ -128,7 +128,11 @@ static int attention_linear(struct shape *s)
                   : s->model->hidden / s->model->heads;
     if (l->type == MF_LINEAR_LIGHTNING && !l->key_dim)
         l->key_dim = l->value_dim = dim;
-    if (l->type == MF_LINEAR_KDA && !shape_whole(s, MF_SLOT_LINEAR_FULL_GATE))
+    if (l->type != MF_LINEAR_KDA)
+        return 0;
+    if (shape_whole(s, MF_SLOT_LINEAR_FULL_GATE) < 2)
+        l->decay_rank = l->key_dim;
+    if (!shape_whole(s, MF_SLOT_LINEAR_FULL_GATE))
         l->gate_rank = l->value_dim;
     return 0;
 }
@@ -180,6 +184,8 @@ int mf_shape_attention(struct shape *s)
     if (shape_whole(s, MF_SLOT_MLA) == 1 ||
         (shape_whole(s, MF_SLOT_MLA) == 2 && m->mla.kv_rank > 0)) {
         m->attention = MF_ATTENTION_MLA;
+        if (!shape_whole(s, MF_SLOT_GROUPED))
+            m->kv_heads = m->heads;
         m->head_dim = m->mla.nope_dim + m->mla.rope_dim;
         m->qk_norm = MF_QK_NORM_NONE;
         m->v_dim = 0;
@@ -214,6 +220,8 @@ static const struct {
     {"mamba", MF_MIXER_MAMBA},
     {"mamba2", MF_MIXER_MAMBA},
     {"conv", MF_MIXER_CONV},
+    {"indexed_attention", MF_MIXER_SPARSE},
+    {"deepseek_sparse_attention", MF_MIXER_SPARSE},
     {"compressed_sparse_attention", MF_MIXER_SPARSE},
     {"heavily_compressed_attention", MF_MIXER_COMPRESSED},
 };
@@ -395,16 +403,15 @@ static int mixers_fill(struct shape *s)
 /* Full layers whose keys an indexer picks; ratios where no list gave them. */
 static void mixers_index(struct mf_model *m)
 {
-    bool merged = mf_model_count_mixer(m, MF_MIXER_SPARSE) +
-                      mf_model_count_mixer(m, MF_MIXER_COMPRESSED) >
-                  0;
+    bool named = mf_model_count_mixer(m, MF_MIXER_SPARSE) > 0;
+    bool merged = mf_model_count_mixer(m, MF_MIXER_COMPRESSED) > 0;
 
     for (int64_t i = 0; m->indexer.heads && i < m->layers; i++)
-        if (!merged && m->layer_kind[i].mixer == MF_MIXER_FULL)
+        if (!merged && !named && m->layer_kind[i].mixer == MF_MIXER_FULL)
             m->layer_kind[i].mixer = MF_MIXER_SPARSE;
     if (merged && !m->indexer.ratio)
         m->indexer.ratio = 4;
-    if (mf_model_count_mixer(m, MF_MIXER_COMPRESSED) > 0 && !m->compress_ratio)
+    if (merged && !m->compress_ratio)
         m->compress_ratio = 128;
 }
 

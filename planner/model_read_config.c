@@ -319,6 +319,9 @@ static int dialect_find(struct reading *r)
         return 0;
     if (!object_has_sizes(r->text))
         return refuse_no_model(r);
+    if (json_object_get(r->text, "type_vocab_size"))
+        return mf_error_set(r->err, MF_INVALID,
+            "%stype_vocab_size: an encoder like BERT is not read", r->path);
     r->dialect = &mf_dialect_other;
     if (!name && !type)
         return mf_model_warn(r->model, r->err,
@@ -553,7 +556,11 @@ static int defaults_take(struct reading *r)
     for (int slot = 0; slot < MF_SLOTS; slot++) {
         const struct mf_default *row =
             mf_dialect_default(r->dialect, slot, r->value[slot].is_null);
-        if (row && !r->value[slot].given && default_take(r, row))
+        const struct mf_value *v = &r->value[slot];
+
+        if (!row || (v->given && !(v->is_null && row->same_as >= 0)))
+            continue;
+        if (default_take(r, row))
             return -1;
     }
     return 0;
@@ -583,8 +590,7 @@ static int needs_check(const struct reading *r)
 
         if (!v->given && v->whole < 1)
             return mf_error_set(r->err, MF_INVALID, "%s%s is missing", r->path,
-                need[i].slot == MF_FIELD_VOCAB || !v->key ? need[i].usual
-                                                          : v->key);
+                v->key ? v->key : need[i].usual);
     }
     if (experts_needed(r) && !r->value[MF_FIELD_EXPERTS].given)
         return mf_error_set(r->err, MF_INVALID,
@@ -677,6 +683,20 @@ static int warn_all(struct reading *r)
         return 0;
     return mf_model_warn(r->model, r->err,
         "%" PRId64 " more keys are not known", n - WARNINGS_MAX);
+}
+
+int mf_model_config_as(json_t *object, const struct mf_dialect *dialect,
+    struct mf_model *model, struct mf_error *err)
+{
+    struct reading r = {.root = object,
+        .text = object,
+        .dialect = dialect,
+        .model = model,
+        .err = err};
+
+    if (keys_read(&r) || defaults_take(&r) || needs_check(&r) || warn_all(&r))
+        return -1;
+    return mf_model_shape(model, r.value, err);
 }
 
 int mf_model_config(json_t *root, struct mf_model *model, struct mf_error *err)

@@ -50,6 +50,11 @@ static const struct mf_key llama_keys[] = {
     KEY("attention_out_bias", MF_SLOT_OUT_BIAS),
     KEY("use_bias", MF_SLOT_MLP_BIAS), END_KEYS};
 
+static const struct mf_key seed_keys[] = {
+    KEY("attention_bias", MF_SLOT_QKV_BIAS),
+    KEY("attention_out_bias", MF_SLOT_OUT_BIAS), SKIP("residual_dropout"),
+    END_KEYS};
+
 static const struct mf_key mistral_keys[] = {
     SKIP("attention_bias"), SKIP("qkv_bias"), SKIP("mlp_bias"), END_KEYS};
 
@@ -224,14 +229,17 @@ static const struct mf_key ernie_keys[] = {KEY("use_bias", MF_SLOT_QKV_BIAS),
     SKIP("compression_ratio"), END_KEYS};
 
 const struct mf_dialect mf_dialects_dense[] = {
-    {LIST("llama", "aquila", "smollm3", "seed_oss", "internlm3", "granite",
+    {LIST("llama", "aquila", "smollm3", "internlm3", "iquestcoder", "granite",
          "yi", "Yi", "deci_lm", "janus", "llava", "llava_llama"),
-        LIST("Llama", "LLaMA", "Aquila", "SmolLM3", "SeedOss", "InternLM3",
+        LIST("Llama", "LLaMA", "Aquila", "SmolLM3", "InternLM3", "IQuestCoder",
             "Granite", "Yi", "Solar"),
         KEYS(llama_keys), NULL, NULL, NULL, NULL},
+    {LIST("seed_oss"), LIST("SeedOss"), KEYS(seed_keys), NULL, NULL, NULL,
+        NULL},
     {LIST("solar"), NULL, KEYS(llama_keys), NULL, NULL, NULL, NULL},
-    {LIST("mistral", "ministral", "ministral3"), LIST("Mistral", "Ministral"),
-        KEYS(mistral_keys), DEFAULTS(kv8), NULL, NULL, NULL},
+    {LIST("mistral", "ministral", "ministral3"),
+        LIST("Mistral", "Ministral", "Ministral3"), KEYS(mistral_keys),
+        DEFAULTS(kv8), NULL, NULL, NULL},
     {LIST("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text",
          "qwen2_5_omni_text"),
         LIST("Qwen2", "Qwen2VL", "Qwen2_5_VL"), KEYS(qwen2_keys),
@@ -338,11 +346,11 @@ const struct mf_dialect mf_dialects_refused[] = {
          "distilbert", "electra", "albert", "mpnet", "modernbert", "nomic_bert",
          "vit", "clip", "siglip", "siglip2", "dinov2", "wav2vec2", "hubert",
          "beit", "swin", "esm", "bert-generation", "camembert", "layoutlmv3"),
-        LIST("Bert", "BertForMaskedLM", "Roberta", "RobertaForMaskedLM",
-            "XLMRoberta", "XLMRobertaForMaskedLM", "DebertaV2", "DistilBert",
-            "DistilBertForMaskedLM", "Electra", "Albert", "ModernBert",
-            "ModernBertForMaskedLM", "NomicBert", "ViT", "CLIP", "Siglip",
-            "Wav2Vec2", "MPNet", "Esm", "EsmForMaskedLM"),
+        LIST("Bert", "BertGenerationDecoder", "BertForMaskedLM", "Roberta",
+            "RobertaForMaskedLM", "XLMRoberta", "XLMRobertaForMaskedLM",
+            "DebertaV2", "DistilBert", "DistilBertForMaskedLM", "Electra",
+            "Albert", "ModernBert", "ModernBertForMaskedLM", "NomicBert", "ViT",
+            "CLIP", "Siglip", "Wav2Vec2", "MPNet", "Esm", "EsmForMaskedLM"),
         NULL, NULL, NULL, ENCODER_ONLY, NULL},
     {LIST("mamba", "mamba2", "falcon_mamba", "rwkv", "rwkv5", "rwkv6", "rwkv7",
          "retnet", "xlstm", "codestral_mamba"),
@@ -370,6 +378,8 @@ const struct mf_dialect mf_dialects_refused[] = {
         "heads and widths that differ from layer to layer are not read", NULL},
     {LIST("longcat_flash_ngram"), LIST("LongcatFlashNgram"), NULL, NULL, NULL,
         "n-gram embeddings are not counted", NULL},
+    {LIST("lfm2"), LIST("Lfm2"), NULL, NULL, NULL,
+        "the width of its dense parts follows a rule that is not read", NULL},
     END_DIALECTS,
 };
 

@@ -66,9 +66,10 @@ enum mf_slot {
     MF_SLOT_GATE_HEAD,  /* an output gate of one value a head */
     MF_SLOT_SINKS_FULL,
     MF_SLOT_SINKS_SLIDING,
-    MF_SLOT_FULL_SHARED_KV, /* full layers use keys as values */
-    MF_SLOT_LINEAR_TYPE,    /* enum mf_linear_type */
-    MF_SLOT_LINEAR_FULL_GATE,
+    MF_SLOT_FULL_SHARED_KV,   /* full layers use keys as values */
+    MF_SLOT_LINEAR_TYPE,      /* enum mf_linear_type */
+    MF_SLOT_LINEAR_FULL_GATE, /* KDA: 0 low rank, 1 the output gate has full
+                                 rank, 2 the decay as well */
     MF_SLOT_MAMBA_EXPAND,
     MF_SLOT_MAMBA_CONV_BIAS,
     MF_SLOT_MAMBA_PROJ_BIAS,
@@ -87,10 +88,11 @@ enum mf_slot {
     /* the rest */
     MF_SLOT_TIED,
     MF_SLOT_HEAD_BIAS,
-    MF_SLOT_STREAMS,   /* residual streams with hyper-connections */
-    MF_SLOT_SQUARES,   /* hidden x hidden parameters more in a layer */
-    MF_SLOT_TABLE_DIM, /* width of the embedding; must be hidden */
-    MF_SLOT_LAYER_DIM, /* width of per-layer embeddings; must be 0 */
+    MF_SLOT_STREAMS,     /* residual streams with hyper-connections */
+    MF_SLOT_SQUARES,     /* hidden x hidden parameters more in a layer */
+    MF_SLOT_TABLE_DIM,   /* width of the embedding; must be hidden */
+    MF_SLOT_LAYER_DIM,   /* width of embeddings of each layer */
+    MF_SLOT_LAYER_VOCAB, /* rows of them */
     MF_SLOT_MTP_ON,
     MF_SLOT_SCORE, /* enum mf_score */
     MF_SLOT_ROUTER_BIAS,
@@ -195,6 +197,10 @@ struct mf_value {
  * its name; the caller frees it on failure too.
  */
 int mf_model_config(json_t *root, struct mf_model *model, struct mf_error *err);
+
+/* The same in a dialect that is known. */
+int mf_model_config_as(json_t *object, const struct mf_dialect *dialect,
+    struct mf_model *model, struct mf_error *err);
 
 /* Work out MODEL from VALUE: layer kinds, widths, checks and counts. The
  * caller frees MODEL on failure too.

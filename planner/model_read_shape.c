@@ -305,6 +305,23 @@ static int shape_sharing(struct shape *s)
     return 0;
 }
 
+/* Gemma 3n and 4: each layer has a table of its own, which a projection of the
+ * input joins, and a gate and a projection back with a norm.
+ */
+static int shape_layer_table(struct shape *s)
+{
+    int64_t dim = shape_whole(s, MF_SLOT_LAYER_DIM);
+    int64_t rows = shape_whole(s, MF_SLOT_LAYER_VOCAB);
+    struct mf_model *m = s->model;
+
+    if (shape_range(s, MF_SLOT_LAYER_DIM, 0, 1 << 20) ||
+        shape_range(s, MF_SLOT_LAYER_VOCAB, 0, INT32_MAX))
+        return -1;
+    if (dim > 0)
+        m->layer_extra += dim * (rows + 3 * m->hidden) + m->hidden;
+    return 0;
+}
+
 /* Parameters that belong to no part: each of N streams of a layer's two
  * hyper-connections (arXiv 2409.19606) takes a row of all of them, N + 2 rows
  * in all.
@@ -326,11 +343,7 @@ static int shape_extra(struct shape *s)
             "%s is %" PRId64 ": an embedding of another width than the "
             "model's is not counted",
             shape_key(s, MF_SLOT_TABLE_DIM), shape_whole(s, MF_SLOT_TABLE_DIM));
-    if (shape_whole(s, MF_SLOT_LAYER_DIM) > 0)
-        return mf_error_set(s->err, MF_INVALID,
-            "%s: embeddings of each layer are not counted",
-            shape_key(s, MF_SLOT_LAYER_DIM));
-    return 0;
+    return shape_layer_table(s);
 }
 
 static int shape_layers(struct shape *s)

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 
 #include "planner/cli/commands.h"
@@ -37,9 +38,18 @@ static void label(const char *text)
 
 static const char *mixer_text(enum mf_mixer mixer)
 {
-    if (mixer == MF_MIXER_SLIDING)
-        return "sliding window, ";
-    return mixer == MF_MIXER_NONE ? "no attention, " : "";
+    static const char *const text[] = {
+        [MF_MIXER_FULL] = "",
+        [MF_MIXER_SLIDING] = "sliding window, ",
+        [MF_MIXER_NONE] = "no attention, ",
+        [MF_MIXER_LINEAR] = "linear attention, ",
+        [MF_MIXER_MAMBA] = "Mamba, ",
+        [MF_MIXER_SPARSE] = "sparse attention, ",
+        [MF_MIXER_COMPRESSED] = "compressed attention, ",
+        [MF_MIXER_CONV] = "convolution, ",
+    };
+
+    return text[mixer];
 }
 
 static const char *ffn_text(enum mf_ffn ffn)
@@ -118,8 +128,54 @@ static void print_attention(const struct mf_model *m)
             printf(", %" PRId64 " of keys and values", m->kv_heads);
     }
     if (m->sliding_window)
-        printf(", window of %" PRId64 " tokens", m->sliding_window);
+        printf(", %s of %" PRId64 " tokens",
+            m->window_chunked ? "chunks" : "window", m->sliding_window);
+    if (m->gate_dim)
+        printf(", with an output gate");
+    if (m->attention_experts)
+        printf(", %" PRId64 " of %" PRId64 " experts", m->attention_topk,
+            m->attention_experts);
     putchar('\n');
+}
+
+static void print_heads(const char *name, const struct mf_heads *h)
+{
+    if (!h->heads)
+        return;
+    label(name);
+    printf("%" PRId64 " heads of %" PRId64 ", %" PRId64 " of keys%s\n",
+        h->heads, h->head_dim, h->kv_heads,
+        h->keys_are_values ? " that are values too" : " and values");
+}
+
+/* Parts that a few models have. */
+static void print_mixers(const struct mf_model *m)
+{
+    static const char *const linear[] = {
+        [MF_LINEAR_GATED_DELTA] = "gated delta",
+        [MF_LINEAR_KDA] = "Kimi delta",
+        [MF_LINEAR_LIGHTNING] = "lightning",
+    };
+
+    print_heads("full", &m->full_heads);
+    print_heads("sliding", &m->sliding_heads);
+    if (m->linear.value_heads) {
+        label("linear");
+        printf("%s, %" PRId64 " heads of %" PRId64 ", %" PRId64
+               " of keys of %" PRId64 "\n",
+            linear[m->linear.type], m->linear.value_heads, m->linear.value_dim,
+            m->linear.key_heads, m->linear.key_dim);
+    }
+    if (m->mamba.inner) {
+        label("Mamba");
+        printf("%d, %" PRId64 " channels, state of %" PRId64 "\n",
+            m->mamba.heads ? 2 : 1, m->mamba.inner, m->mamba.state);
+    }
+    if (m->indexer.heads) {
+        label("indexer");
+        printf("%" PRId64 " heads of %" PRId64 ", the best %" PRId64 "\n",
+            m->indexer.heads, m->indexer.dim, m->indexer.topk);
+    }
 }
 
 static void print_experts(const struct mf_model *m)
@@ -136,6 +192,14 @@ static void print_experts(const struct mf_model *m)
     printf("%" PRId64 ", each %" PRId64 " wide, %s%s; %" PRId64
            " for each token\n",
         m->experts, m->moe_ffn, gated, m->activation, m->topk);
+    if (m->latent) {
+        label("latent");
+        printf("experts see %" PRId64 " numbers a token\n", m->latent);
+    }
+    if (m->beside_ffn) {
+        label("beside");
+        printf("a dense part %" PRId64 " wide for all tokens\n", m->beside_ffn);
+    }
     if (!m->shared_experts)
         return;
     label("shared");
@@ -173,6 +237,7 @@ static void print_shape(const struct mf_model *m)
     label("hidden");
     printf("%" PRId64 "\n", m->hidden);
     print_attention(m);
+    print_mixers(m);
     print_experts(m);
     print_router(m);
     label("vocabulary");
@@ -205,6 +270,7 @@ static void print_parts(const struct mf_model *m)
     print_part(m, "shared experts", p->shared);
     print_part(m, "router", p->router);
     print_part(m, "norms", p->norms);
+    print_part(m, "other parts", p->other);
     print_part(m, "total", p->total);
     print_part(m, "active for a token", p->active);
     print_part(m, "active but input table", p->active_no_embedding);
@@ -233,17 +299,75 @@ static void print_model(const struct mf_model *m, bool verbose)
         printf("%s  warning: %s\n", i ? "" : "\n", m->warning[i]);
 }
 
+static json_t *known(int64_t n)
+{
+    return n > 0 ? json_integer(n) : json_null();
+}
+
+/* What an argument file gives besides the model, null for other files. */
+static json_t *arguments_json(const struct mf_arguments *a)
+{
+    if (!a->given)
+        return json_null();
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "tp",
+        known(a->tp), "cp", known(a->cp), "pp", known(a->pp), "ep",
+        known(a->ep), "etp", known(a->etp), "etp_from",
+        a->etp_given ? "expert-tensor-parallel-size"
+                     : "tensor-model-parallel-size",
+        "seq", known(a->seq), "micro_batch", known(a->micro_batch),
+        "global_batch", known(a->global_batch));
+}
+
+static void print_size(const char *name, int64_t n)
+{
+    if (n > 0)
+        printf("%s%" PRId64, name, n);
+    else
+        printf("%s?", name);
+}
+
+/* A size that a variable gives is not known. */
+static void print_arguments(const struct mf_arguments *a)
+{
+    if (!a->given || !a->layout)
+        return;
+    printf("\n");
+    label("layout");
+    print_size("tp", a->tp);
+    print_size(".cp", a->cp);
+    print_size(".pp", a->pp);
+    print_size("/etp", a->etp);
+    print_size(".ep", a->ep);
+    printf("%s\n", a->etp_given ? "" : " (etp is tp, as Megatron has it)");
+}
+
+static int model_json(const struct mf_model *model,
+    const struct mf_arguments *arguments, struct mf_error *err)
+{
+    json_t *json = mf_model_to_json(model);
+
+    if (json &&
+        json_object_set_new(json, "megatron", arguments_json(arguments))) {
+        json_decref(json);
+        json = NULL;
+    }
+    return mf_cli_print_json(json, err);
+}
+
 static int model_run(struct mf_cli *cli, struct mf_error *err)
 {
+    struct mf_arguments arguments;
     struct mf_model model;
     int status = 0;
 
-    if (mf_model_read(mf_cli_operand(cli, 0), &model, err))
+    if (mf_model_read_arguments(
+            mf_cli_operand(cli, 0), &model, &arguments, err))
         return -1;
     if (mf_cli_json(cli)) {
-        status = mf_cli_print_json(mf_model_to_json(&model), err);
+        status = model_json(&model, &arguments, err);
     } else {
         print_model(&model, mf_cli_has(cli, "verbose"));
+        print_arguments(&arguments);
         if (fflush(stdout) || ferror(stdout))
             status = mf_error_set(err, MF_FAILED, "cannot print the model");
     }
@@ -261,7 +385,7 @@ static const struct mf_option *const model_tables[] = {model_options, NULL};
 const struct mf_command mf_command_model = {
     .name = "model",
     .operands = "FILE",
-    .summary = "Show the shape and the parameters of a model's config.json",
+    .summary = "Show the shape and the parameters of a model",
     .tables = model_tables,
     .least = 1,
     .most = 1,

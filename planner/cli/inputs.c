@@ -5,10 +5,14 @@
 
 #include "planner/cli/inputs.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "planner/layout/number.h"
+#include "planner/model_read.h"
 
 const struct mf_option mf_options_model[] = {
-    {"model", "FILE", "the model's config.json"},
+    {"model", "FILE", "its config.json, or Megatron's arguments"},
     {NULL, NULL, NULL},
 };
 
@@ -56,16 +60,48 @@ int mf_inputs_world(
     return mf_cli_integer(cli, "world", 1, MF_WORLD_MAX, world, err);
 }
 
+/* The layout that the arguments of a Megatron model give, in TEXT; ETP is TP
+ * there when it is not given.
+ */
+static int layout_of_model(
+    const struct mf_cli *cli, char text[128], struct mf_error *err)
+{
+    const char *file = mf_cli_value(cli, "model");
+    struct mf_arguments a = {0};
+    struct mf_model model;
+
+    if (file) {
+        if (mf_model_read_arguments(file, &model, &a, err))
+            return -1;
+        mf_model_free(&model);
+    }
+    if (!a.layout)
+        return mf_error_set(err, MF_INVALID,
+            "no layout; give one such as --layout tp2.pp8/ep8");
+    if (!a.tp || !a.cp || !a.pp || !a.ep || !a.etp)
+        return mf_error_set(err, MF_INVALID,
+            "no layout; %s gives one by variables without values: give it "
+            "with --layout",
+            file);
+    snprintf(text, 128,
+        "tp%" PRId64 ".cp%" PRId64 ".pp%" PRId64 "/etp%" PRId64 ".ep%" PRId64,
+        a.tp, a.cp, a.pp, a.etp, a.ep);
+    return 0;
+}
+
 int mf_inputs_layout(const struct mf_cli *cli, struct mf_layout *layout,
     unsigned *given, struct mf_error *err)
 {
     const char *text = mf_cli_value(cli, "layout");
     const char *order = mf_cli_value(cli, "order");
+    char own[128];
 
     *given = ~0u;
-    if (!text)
-        return mf_error_set(err, MF_INVALID,
-            "no layout; give one such as --layout tp2.pp8/ep8");
+    if (!text) {
+        if (layout_of_model(cli, own, err))
+            return -1;
+        text = own;
+    }
     if (mf_layout_parse(text, layout, err))
         return -1;
     if (order && mf_order_parse(order, &layout->order, given, err))

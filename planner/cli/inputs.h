@@ -21,8 +21,8 @@ int mf_inputs_cluster(const struct mf_cli *cli, int64_t world,
 int mf_inputs_world(
     const struct mf_cli *cli, int64_t *world, struct mf_error *err);
 
-/* --layout (must be given), --order, --coupled; not resolved yet. GIVEN is for
- * mf_layout_resolve.
+/* --layout, or that of a Megatron model's arguments; --order, --coupled; not
+ * resolved yet. GIVEN is for mf_layout_resolve.
  */
 int mf_inputs_layout(const struct mf_cli *cli, struct mf_layout *layout,
     unsigned *given, struct mf_error *err);

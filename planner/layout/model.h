@@ -24,9 +24,9 @@ enum mf_mixer {
     MF_MIXER_NONE,       /* the layer has a feed-forward part only */
     MF_MIXER_LINEAR,     /* linear attention: struct mf_linear */
     MF_MIXER_MAMBA,      /* a selective state space: struct mf_mamba */
-    MF_MIXER_SPARSE,     /* attention over indexer.topk tokens that an indexer
-                            picks; with indexer.ratio, over entries that stand for
-                            ratio tokens each, and the sliding window */
+    MF_MIXER_SPARSE,     /* over indexer.topk tokens that an indexer picks;
+                            with indexer.ratio, over entries that stand for
+                            so many tokens, and the sliding window */
     MF_MIXER_COMPRESSED, /* over all entries that stand for compress_ratio
                             tokens each, and the sliding window */
     MF_MIXER_CONV,       /* a gated short convolution of conv_kernel taps:
@@ -82,6 +82,7 @@ struct mf_linear {
     int64_t key_dim, value_dim;     /* of one head */
     int64_t conv_kernel;            /* taps, 0: no convolution */
     int64_t gate_rank;              /* of the output gate; 0: full rank */
+    int64_t decay_rank; /* of a decay a channel (KDA); 0: full rank */
 };
 
 /* A state of state x inner numbers (arXiv 2312.00752; with heads, Mamba-2,

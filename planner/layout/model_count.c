@@ -229,8 +229,7 @@ static int64_t count_linear(struct count *c)
         add_vector(c, &sum, 2, l->value_heads);
     }
     if (l->type == MF_LINEAR_KDA) {
-        add_product(c, &sum, h, l->key_dim);
-        add_product(c, &sum, l->key_dim, keys);
+        sum = add(c, sum, count_query(c, l->decay_rank, keys));
         add_product(c, &sum, h, l->value_heads);
         add_vector(c, &sum, 1, add(c, keys, l->value_heads));
     }

@@ -95,6 +95,8 @@ static const struct field_row field_table[MF_FIELDS] = {
         ROW("linear", "conv_kernel", linear.conv_kernel, 0, 1 << 20),
     [MF_FIELD_LINEAR_GATE_RANK] =
         ROW("linear", "gate_rank", linear.gate_rank, 0, 1 << 20),
+    [MF_FIELD_LINEAR_DECAY_RANK] =
+        ROW("linear", "decay_rank", linear.decay_rank, 0, 1 << 20),
     [MF_FIELD_MAMBA_INNER] = ROW("mamba", "inner", mamba.inner, 0, 1 << 26),
     [MF_FIELD_MAMBA_STATE] = ROW("mamba", "state", mamba.state, 0, 1 << 20),
     [MF_FIELD_MAMBA_CONV] =

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 cost_bed = tests/unit/cost/bed.c tests/unit/cost/bed.h
 cost_libs = libmoefold-planner.a libmoefold-layout.a $(JANSSON_LIBS) \
-    $(UNIT_LIBS)
+    $(YAML_LIBS) $(UNIT_LIBS)
 
 unit_tests += tests/unit/cost/test_place
 tests_unit_cost_test_place_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)

@@ -6,7 +6,7 @@ tests_unit_model_test_counts_SOURCES = \
     tests/unit/model/test_counts.c \
     tests/unit/model/support.c tests/unit/model/support.h
 tests_unit_model_test_counts_LDADD = libmoefold-planner.a libmoefold-layout.a \
-    $(JANSSON_LIBS) $(UNIT_LIBS)
+    $(JANSSON_LIBS) $(YAML_LIBS) $(UNIT_LIBS)
 
 unit_tests += tests/unit/model/test_json
 tests_unit_model_test_json_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
@@ -14,7 +14,7 @@ tests_unit_model_test_json_SOURCES = \
     tests/unit/model/test_json.c \
     tests/unit/model/support.c tests/unit/model/support.h
 tests_unit_model_test_json_LDADD = libmoefold-planner.a libmoefold-layout.a \
-    $(JANSSON_LIBS) $(UNIT_LIBS)
+    $(JANSSON_LIBS) $(YAML_LIBS) $(UNIT_LIBS)
 
 unit_tests += tests/unit/model/test_read
 tests_unit_model_test_read_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
@@ -22,7 +22,7 @@ tests_unit_model_test_read_SOURCES = \
     tests/unit/model/test_read.c \
     tests/unit/model/support.c tests/unit/model/support.h
 tests_unit_model_test_read_LDADD = libmoefold-planner.a libmoefold-layout.a \
-    $(JANSSON_LIBS) $(UNIT_LIBS)
+    $(JANSSON_LIBS) $(YAML_LIBS) $(UNIT_LIBS)
 
 unit_tests += tests/unit/model/test_mutants
 tests_unit_model_test_mutants_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
@@ -30,7 +30,7 @@ tests_unit_model_test_mutants_SOURCES = \
     tests/unit/model/test_mutants.c \
     tests/unit/model/support.c tests/unit/model/support.h
 tests_unit_model_test_mutants_LDADD = libmoefold-planner.a libmoefold-layout.a \
-    $(JANSSON_LIBS) $(UNIT_LIBS)
+    $(JANSSON_LIBS) $(YAML_LIBS) $(UNIT_LIBS)
 
 megatron_data = tests/data/models/megatron
 EXTRA_DIST += \
