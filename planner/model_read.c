@@ -172,19 +172,6 @@ static int text_read(const char *file, char *text, size_t size,
     return status;
 }
 
-static int file_read(const char *file, struct mf_model *model,
-    struct mf_arguments *out, struct mf_error *err)
-{
-    char *text = NULL;
-    size_t size = 0;
-    int status = mf_file_load(file, &text, &size, err);
-
-    if (!status)
-        status = text_read(file, text, size, model, out, err);
-    free(text);
-    return status;
-}
-
 /* The folder that FILE lies in, without following FILE itself: caches keep
  * files as links into a store of nameless blobs.
  */
@@ -255,18 +242,35 @@ static void name_set(struct mf_model *model, const char *file)
     free(folder);
 }
 
-int mf_model_read_arguments(const char *file, struct mf_model *model,
-    struct mf_arguments *out, struct mf_error *err)
+int mf_model_read_text(const char *file, char *text, size_t size,
+    struct mf_model *model, struct mf_arguments *out, struct mf_error *err)
 {
     memset(model, 0, sizeof *model);
     memset(out, 0, sizeof *out);
     name_set(model, file);
-    if (!file_read(file, model, out, err))
+    if (!text_read(file, text, size, model, out, err))
         return 0;
     mf_error_prefix(err, "%s", file);
     mf_model_free(model);
     memset(model, 0, sizeof *model);
     return -1;
+}
+
+int mf_model_read_arguments(const char *file, struct mf_model *model,
+    struct mf_arguments *out, struct mf_error *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    int status;
+
+    memset(model, 0, sizeof *model);
+    memset(out, 0, sizeof *out);
+    if (mf_file_load(file, &text, &size, err))
+        status = mf_error_prefix(err, "%s", file);
+    else
+        status = mf_model_read_text(file, text, size, model, out, err);
+    free(text);
+    return status;
 }
 
 int mf_model_read(

@@ -5,6 +5,8 @@
 #ifndef MF_MODEL_READ_H
 #define MF_MODEL_READ_H
 
+#include <stddef.h>
+
 #include "planner/layout/model.h"
 
 /* What a Megatron argument file says besides the model; 0: not said, or by a
@@ -30,5 +32,9 @@ int mf_model_read(
 /* The same with what else an argument file says in OUT (all 0 for others). */
 int mf_model_read_arguments(const char *file, struct mf_model *model,
     struct mf_arguments *out, struct mf_error *err);
+
+/* The same from SIZE bytes of TEXT, which is changed, as if read from FILE. */
+int mf_model_read_text(const char *file, char *text, size_t size,
+    struct mf_model *model, struct mf_arguments *out, struct mf_error *err);
 
 #endif

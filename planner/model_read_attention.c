@@ -116,6 +116,18 @@ static void attention_sinks(struct shape *s)
     m->sliding_heads.sinks = m->sliding_heads.heads > 0 && sliding;
 }
 
+/* Where the indexer picks blocks, TOPK counts their tokens. */
+static int attention_index(struct shape *s)
+{
+    struct mf_indexer *x = &s->model->indexer;
+
+    if (shape_range(s, MF_SLOT_INDEX_BLOCK, 0, 1 << 20))
+        return -1;
+    if (shape_whole(s, MF_SLOT_INDEX_BLOCK) > 0)
+        x->topk *= shape_whole(s, MF_SLOT_INDEX_BLOCK);
+    return 0;
+}
+
 static int attention_linear(struct shape *s)
 {
     struct mf_linear *l = &s->model->linear;
@@ -179,7 +191,7 @@ int mf_shape_attention(struct shape *s)
     if (shape_whole(s, MF_SLOT_QK_NORM_ON))
         m->qk_norm = (enum mf_qk_norm)shape_whole(s, MF_SLOT_QK_NORM);
     m->window_chunked = shape_whole(s, MF_SLOT_CHUNKED);
-    if (attention_linear(s) || attention_mamba(s))
+    if (attention_linear(s) || attention_mamba(s) || attention_index(s))
         return -1;
     if (shape_whole(s, MF_SLOT_MLA) == 1 ||
         (shape_whole(s, MF_SLOT_MLA) == 2 && m->mla.kv_rank > 0)) {
@@ -221,6 +233,7 @@ static const struct {
     {"mamba2", MF_MIXER_MAMBA},
     {"conv", MF_MIXER_CONV},
     {"indexed_attention", MF_MIXER_SPARSE},
+    {"minimax_m3_sparse", MF_MIXER_SPARSE},
     {"deepseek_sparse_attention", MF_MIXER_SPARSE},
     {"compressed_sparse_attention", MF_MIXER_SPARSE},
     {"heavily_compressed_attention", MF_MIXER_COMPRESSED},
@@ -389,6 +402,8 @@ static int mixers_fill(struct shape *s)
         return mixers_named(s);
     if (json_array_size(shape_list(s, MF_SLOT_COMPRESS)) > 0)
         return mixers_compressed(s);
+    if (json_array_size(shape_list(s, MF_SLOT_SPARSE_LIST)) > 0)
+        return mixers_flagged(s, MF_SLOT_SPARSE_LIST, 1, MF_MIXER_SPARSE);
     if (shape_list(s, MF_SLOT_LINEAR_NAMED))
         return mixers_linear_named(s);
     if (json_array_size(shape_list(s, MF_SLOT_LINEAR_LIST)) > 0)
@@ -413,6 +428,15 @@ static void mixers_index(struct mf_model *m)
         m->indexer.ratio = 4;
     if (merged && !m->compress_ratio)
         m->compress_ratio = 128;
+}
+
+/* Newer files call every mixer with a state linear. */
+static void mixers_state(struct mf_model *m)
+{
+    for (int64_t i = 0; i < m->layers; i++)
+        if (m->layer_kind[i].mixer == MF_MIXER_LINEAR &&
+            !m->linear.value_heads && m->mamba.inner > 0)
+            m->layer_kind[i].mixer = MF_MIXER_MAMBA;
 }
 
 /* Figures of kinds that no layer is of. */
@@ -445,6 +469,7 @@ int mf_shape_mixers(struct shape *s, bool known)
     if (!known && mixers_fill(s))
         return -1;
     mixers_index(m);
+    mixers_state(m);
     if (attention_heads_listed(s))
         return -1;
     if (m->attention == MF_ATTENTION_MLA)

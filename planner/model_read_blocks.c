@@ -21,6 +21,9 @@ static const struct {
     {'*', "attention", {MF_MIXER_FULL, MF_FFN_NONE}},
     {'-', "mlp", {MF_MIXER_NONE, MF_FFN_DENSE}},
     {'E', "moe", {MF_MIXER_NONE, MF_FFN_MOE}},
+    {0, "mamba2", {MF_MIXER_MAMBA, MF_FFN_NONE}},
+    {0, "linear_attention", {MF_MIXER_MAMBA, MF_FFN_NONE}},
+    {0, "full_attention", {MF_MIXER_FULL, MF_FFN_NONE}},
 };
 
 static int block_set(

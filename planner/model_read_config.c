@@ -191,6 +191,7 @@ static bool object_has_sizes(const json_t *object)
         layers = layers || row->slot == MF_FIELD_LAYERS;
         hidden = hidden || row->slot == MF_FIELD_HIDDEN;
     }
+    layers = layers || json_object_get(object, "layers_block_type");
     return layers && hidden;
 }
 
@@ -532,6 +533,19 @@ static int keys_read(struct reading *r)
     return 0;
 }
 
+/* A list of blocks says how many layers there are. */
+static void layers_take(struct reading *r)
+{
+    struct mf_value *v = &r->value[MF_FIELD_LAYERS];
+    const struct mf_value *list = &r->value[MF_SLOT_BLOCKS];
+
+    if (v->given || !list->list)
+        return;
+    v->given = true;
+    v->key = list->key;
+    v->whole = (int64_t)json_array_size(list->list);
+}
+
 static int default_take(struct reading *r, const struct mf_default *row)
 {
     struct mf_value *v = &r->value[row->slot];
@@ -544,7 +558,8 @@ static int default_take(struct reading *r, const struct mf_default *row)
     }
     v->whole = row->value;
     v->real = (double)row->value;
-    if (!row->told || !v->key)
+    if (!row->told || !v->key ||
+        (row->slot == MF_SLOT_FIRST_DENSE && r->value[MF_SLOT_MOE_STEP].list))
         return 0;
     return mf_model_warn(r->model, r->err,
         "%s%s is missing; %" PRId64 " is assumed, as the model's class does",
@@ -553,6 +568,7 @@ static int default_take(struct reading *r, const struct mf_default *row)
 
 static int defaults_take(struct reading *r)
 {
+    layers_take(r);
     for (int slot = 0; slot < MF_SLOTS; slot++) {
         const struct mf_default *row =
             mf_dialect_default(r->dialect, slot, r->value[slot].is_null);

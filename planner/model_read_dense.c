@@ -7,6 +7,9 @@
 static const struct mf_default kv8[] = {
     TOLD(MF_FIELD_KV_HEADS, 8), END_DEFAULTS};
 
+static const struct mf_default same_width[] = {
+    HOLDS(MF_SLOT_EXPERT_SAME, true), END_DEFAULTS};
+
 static const struct mf_default tied[] = {
     HOLDS(MF_SLOT_TIED, true), END_DEFAULTS};
 
@@ -230,7 +233,7 @@ static const struct mf_key ernie_keys[] = {KEY("use_bias", MF_SLOT_QKV_BIAS),
 
 const struct mf_dialect mf_dialects_dense[] = {
     {LIST("llama", "aquila", "smollm3", "internlm3", "iquestcoder", "granite",
-         "yi", "Yi", "deci_lm", "janus", "llava", "llava_llama"),
+         "granite_swa", "yi", "Yi", "deci_lm", "janus", "llava", "llava_llama"),
         LIST("Llama", "LLaMA", "Aquila", "SmolLM3", "InternLM3", "IQuestCoder",
             "Granite", "Yi", "Solar"),
         KEYS(llama_keys), NULL, NULL, NULL, NULL},
@@ -304,7 +307,8 @@ const struct mf_dialect mf_dialects_dense[] = {
         KEYS(internlm_keys), NULL, NULL, NULL, NULL},
     {LIST("baichuan"), LIST("Baichuan", "BaiChuan"), KEYS(baichuan_keys), NULL,
         NULL, NULL, NULL},
-    {LIST("xverse"), LIST("Xverse"), NULL, NULL, NULL, NULL, NULL},
+    {LIST("xverse"), LIST("Xverse"), NULL, DEFAULTS(same_width), NULL, NULL,
+        NULL},
     {LIST("minicpm"), LIST("MiniCPM"), NULL, DEFAULTS(minicpm_defaults), NULL,
         NULL, NULL},
     {LIST("minicpm3"), LIST("MiniCPM3"), KEYS(minicpm3_keys),
@@ -372,8 +376,6 @@ const struct mf_dialect mf_dialects_refused[] = {
         "experts of text and of images beside each other are "
         "not counted",
         NULL},
-    {LIST("bailing_moe_v3"), LIST("BailingMoeV3"), NULL, NULL, NULL,
-        "its delta attention is not counted", NULL},
     {LIST("openelm"), LIST("OpenELM"), NULL, NULL, NULL,
         "heads and widths that differ from layer to layer are not read", NULL},
     {LIST("longcat_flash_ngram"), LIST("LongcatFlashNgram"), NULL, NULL, NULL,
@@ -383,8 +385,5 @@ const struct mf_dialect mf_dialects_refused[] = {
     END_DIALECTS,
 };
 
-static const struct mf_default other_defaults[] = {
-    HOLDS(MF_SLOT_EXPERT_SAME, true), END_DEFAULTS};
-
 const struct mf_dialect mf_dialect_other = {
-    LIST("other"), NULL, NULL, DEFAULTS(other_defaults), NULL, NULL, NULL};
+    LIST("other"), NULL, NULL, DEFAULTS(same_width), NULL, NULL, NULL};

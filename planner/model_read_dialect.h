@@ -48,6 +48,8 @@ enum mf_slot {
     MF_SLOT_MAMBA_STEP,   /* attention when i % step is phase, else Mamba */
     MF_SLOT_MAMBA_PHASE,  /* see step */
     MF_SLOT_COMPRESS,     /* list of ratios, one a layer */
+    MF_SLOT_SPARSE_LIST,  /* list with 1 for every sparse layer */
+    MF_SLOT_INDEX_BLOCK,  /* topk of the indexer counts blocks of so many */
     MF_SLOT_SHARED_KV,    /* layers at the end without keys of their own */
     MF_SLOT_SHARE_STEP,   /* one layer of so many has keys of its own */
     MF_SLOT_SHARE_ON,     /* whether layers share keys */

@@ -254,6 +254,27 @@ static const struct mf_default minimax_m2_defaults[] = {
     HOLDS(MF_SLOT_QK_NORM, MF_QK_NORM_WHOLE),
     HOLDS(MF_SLOT_SCORE, MF_SCORE_SIGMOID), END_DEFAULTS};
 
+/* MiniMax M3: an indexer picks blocks in sparse layers. */
+static const struct mf_key minimax_m3_keys[] = {
+    KEY("intermediate_size", MF_FIELD_MOE_FFN),
+    KEY("dense_intermediate_size", MF_FIELD_DENSE_FFN),
+    KEY("index_topk_blocks", MF_FIELD_INDEX_TOPK),
+    KEY("index_block_size", MF_SLOT_INDEX_BLOCK), SKIP("index_local_blocks"),
+    KEY("sparse_attention_config.sparse_num_index_heads", MF_FIELD_INDEX_HEADS),
+    KEY("sparse_attention_config.sparse_index_dim", MF_FIELD_INDEX_DIM),
+    KEY("sparse_attention_config.sparse_topk_blocks", MF_FIELD_INDEX_TOPK),
+    KEY("sparse_attention_config.sparse_block_size", MF_SLOT_INDEX_BLOCK),
+    KEY("sparse_attention_config.sparse_attention_freq", MF_SLOT_SPARSE_LIST),
+    SKIP("sparse_attention_config.sparse_local_block"),
+    SKIP("sparse_attention_config.sparse_init_block"),
+    SKIP("sparse_attention_config.use_sparse_attention"),
+    SKIP("mtp_transformer_layers"), END_KEYS};
+
+static const struct mf_default minimax_m3_defaults[] = {
+    HOLDS(MF_SLOT_QK_NORM_ON, true), HOLDS(MF_FIELD_INDEX_HEADS, 4),
+    HOLDS(MF_FIELD_INDEX_DIM, 128), HOLDS(MF_FIELD_INDEX_TOPK, 16),
+    HOLDS(MF_SLOT_INDEX_BLOCK, 128), END_DEFAULTS};
+
 static const struct mf_default dense_too[] = {
     HOLDS(MF_SLOT_DENSE_TOO, true), END_DEFAULTS};
 
@@ -287,6 +308,23 @@ static const struct mf_key bailing_keys[] = {KEY("use_bias", MF_SLOT_OUT_BIAS),
 
 static const struct mf_default bailing_linear_defaults[] = {
     HOLDS(MF_SLOT_LINEAR_TAIL, true), END_DEFAULTS};
+
+/* Ring and Ling 3: Kimi delta attention of full rank between MLA layers that
+ * have a gate value a head.
+ */
+static const struct mf_key bailing_hybrid_keys[] = {
+    KEY("linear_head_dim", MF_FIELD_LINEAR_KEY_DIM),
+    KEY("linear_head_dim", MF_FIELD_LINEAR_VALUE_DIM),
+    KEY("short_conv_kernel_size", MF_FIELD_LINEAR_CONV), SKIP("no_kda_lora"),
+    END_KEYS};
+
+static const struct mf_default bailing_hybrid_defaults[] = {
+    HOLDS(MF_SLOT_LINEAR_TYPE, MF_LINEAR_KDA),
+    HOLDS(MF_SLOT_LINEAR_FULL_GATE, 2), HOLDS(MF_SLOT_GATE_HEAD, true),
+    TIMES(MF_FIELD_LINEAR_KEY_HEADS, 1, MF_FIELD_HEADS),
+    TIMES(MF_FIELD_LINEAR_VALUE_HEADS, 1, MF_FIELD_HEADS),
+    HOLDS(MF_FIELD_LINEAR_CONV, 4), HOLDS(MF_FIELD_LINEAR_KEY_DIM, 128),
+    HOLDS(MF_FIELD_LINEAR_VALUE_DIM, 128), END_DEFAULTS};
 
 static const struct mf_default bailing_v2_defaults[] = {
     HOLDS(MF_SLOT_SCORE, MF_SCORE_SIGMOID), HOLDS(MF_SLOT_RENORMALIZE, true),
@@ -503,6 +541,18 @@ static const struct mf_default lfm2_defaults[] = {HOLDS(MF_SLOT_TIED, true),
     HOLDS(MF_SLOT_RENORMALIZE, true), TOLD(MF_FIELD_CONV_KERNEL, 3),
     END_DEFAULTS};
 
+/* Cohere's experts: tied tables, one norm for both parts of a layer. */
+static const struct mf_key cohere_moe_keys[] = {
+    KEY("intermediate_size", MF_FIELD_MOE_FFN),
+    KEY("prefix_dense_intermediate_size", MF_FIELD_DENSE_FFN),
+    KEY("sliding_window_pattern", MF_SLOT_WINDOW_STEP),
+    SKIP("prefix_dense_sliding_window_pattern"),
+    SKIP("shared_expert_combination_strategy"), END_KEYS};
+
+static const struct mf_default cohere_moe_defaults[] = {
+    HOLDS(MF_SLOT_TIED, true), HOLDS(MF_FIELD_NORMS_FFN, 0),
+    HOLDS(MF_SLOT_WINDOW_STEP, 4), END_DEFAULTS};
+
 /* Aria: experts of the general width, as many shared ones as given. */
 static const struct mf_key aria_keys[] = {
     KEY("intermediate_size", MF_FIELD_MOE_FFN),
@@ -520,9 +570,10 @@ const struct mf_dialect mf_dialects_moe[] = {
         DEFAULTS(same_width, kv8, renormalized), NULL, NULL, NULL},
     {LIST("qwen2_moe"), LIST("Qwen2Moe"), KEYS(qwen_keys),
         DEFAULTS(qwen_defaults, qwen2_moe_defaults), NULL, NULL, NULL},
-    {LIST("qwen3_moe", "qwen3_vl_moe", "qwen3_vl_moe_text",
+    {LIST("qwen3_moe", "mellum", "qwen3_vl_moe", "qwen3_vl_moe_text",
          "qwen3_omni_moe_text", "qwen3_omni_moe", "qwen3_omni_moe_thinker"),
-        LIST("Qwen3Moe", "Qwen3VLMoe", "Qwen3OmniMoe", "Qwen3OmniMoeThinker"),
+        LIST("Qwen3Moe", "Mellum", "Qwen3VLMoe", "Qwen3OmniMoe",
+            "Qwen3OmniMoeThinker"),
         KEYS(qwen3_keys, qwen_keys), DEFAULTS(qwen3_defaults, qwen_defaults),
         NULL, NULL, NULL},
     {LIST("qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_5",
@@ -532,8 +583,8 @@ const struct mf_dialect mf_dialects_moe[] = {
         DEFAULTS(qwen_next_defaults, qwen_defaults), NULL, NULL, NULL},
     {LIST("olmoe", "flex_olmo"), LIST("Olmoe", "FlexOlmo"), NULL,
         DEFAULTS(olmoe_defaults, same_width), NULL, NULL, NULL},
-    {LIST("granitemoe", "granitemoeshared"),
-        LIST("GraniteMoe", "GraniteMoeShared"), NULL,
+    {LIST("granitemoe", "granitemoeshared", "granitemoe_swa"),
+        LIST("GraniteMoe", "GraniteMoeShared", "GraniteMoeSWA"), NULL,
         DEFAULTS(renormalized, same_width), NULL, NULL, NULL},
     {LIST("granitemoehybrid"), LIST("GraniteMoeHybrid"),
         KEYS(granite_hybrid_keys),
@@ -543,15 +594,20 @@ const struct mf_dialect mf_dialects_moe[] = {
         NULL, NULL, NULL, NULL},
     {LIST("deepseek_v2"), LIST("DeepseekV2"), KEYS(mla_keys, deepseek_v2_keys),
         DEFAULTS(mla_ranks), NULL, NULL, NULL},
-    {LIST("deepseek_v3", "kimi_k2", "kimi_k25", "kimi_vl", "glm4_moe_lite"),
-        LIST("DeepseekV3", "KimiK25", "KimiVL", "Glm4MoeLite"),
+    {LIST("deepseek_v3", "kimi_k2", "kimi_k25", "kimi_vl", "glm4_moe_lite",
+         "axk1", "sarvam_mla"),
+        LIST("DeepseekV3", "KimiK25", "KimiVL", "Glm4MoeLite", "AXK1"),
         KEYS(mla_keys, deepseek_v2_keys),
         DEFAULTS(mla_ranks, deepseek_v3_defaults, sigmoid_bias), NULL, NULL,
         NULL},
-    {LIST("deepseek_v32", "glm_moe_dsa"), LIST("DeepseekV32", "GlmMoeDsa"),
+    {LIST("deepseek_v32", "glm_moe_dsa", "hy_v4", "hy_v4_vl", "hy_v4_vl_text"),
+        LIST("DeepseekV32", "GlmMoeDsa", "HYV4", "HYV4VL"),
         KEYS(mla_keys, deepseek_sparse_keys),
         DEFAULTS(mla_ranks, deepseek_v3_defaults, sigmoid_bias), NULL, NULL,
         NULL},
+    {LIST("mistral4", "mistral4_text"), LIST("Mistral4"),
+        KEYS(mla_keys, deepseek_v2_keys), DEFAULTS(mla_ranks, renormalized),
+        NULL, NULL, NULL},
     {LIST("deepseek_v4"), LIST("DeepseekV4"), KEYS(deepseek_v4_keys),
         DEFAULTS(deepseek_v4_defaults), NULL, NULL, NULL},
     {LIST("deepseek_native_v3"), NULL, KEYS(mla_keys, deepseek_native_keys),
@@ -573,7 +629,7 @@ const struct mf_dialect mf_dialects_moe[] = {
     {LIST("kimi_linear", "kimi_k3"), LIST("KimiLinear", "KimiK3"),
         KEYS(mla_keys, kimi_keys), DEFAULTS(kimi_defaults, sigmoid_bias), NULL,
         NULL, NULL},
-    {LIST("glm4_moe", "glm4v_moe", "glm4v_moe_text"),
+    {LIST("glm4_moe", "glm4v_moe", "glm4v_moe_text", "sarvam_moe"),
         LIST("Glm4Moe", "Glm4vMoe"), KEYS(glm_keys), DEFAULTS(sigmoid_bias),
         NULL, NULL, NULL},
     {LIST("solar_open"), LIST("SolarOpen"), KEYS(glm_keys),
@@ -590,6 +646,11 @@ const struct mf_dialect mf_dialects_moe[] = {
     {LIST("minimax_m2"), LIST("MiniMaxM2"), KEYS(minimax_keys),
         DEFAULTS(minimax_m2_defaults, renormalized, same_width), NULL, NULL,
         NULL},
+    {LIST("minimax_m3", "minimax_m3_text", "minimax_m3_vl",
+         "minimax_m3_vl_text"),
+        LIST("MiniMaxM3", "MiniMaxM3VL", "MiniMaxM3SparseForCausalLM"),
+        KEYS(minimax_m3_keys), DEFAULTS(minimax_m3_defaults, sigmoid_bias),
+        NULL, NULL, NULL},
     {LIST("minimax_text_01", "minimax", "minimax_m1", "minimax_vl_01"),
         LIST("MiniMaxText01", "MiniMaxM1", "MiniMax", "MiniMaxVL01"),
         KEYS(minimax_keys), DEFAULTS(lightning, renormalized, same_width), NULL,
@@ -604,10 +665,14 @@ const struct mf_dialect mf_dialects_moe[] = {
     {LIST("bailing_moe_v2", "llada2_moe"), LIST("BailingMoeV2", "LLaDA2Moe"),
         KEYS(bailing_keys), DEFAULTS(bailing_v2_defaults, head_norms), NULL,
         NULL, NULL},
-    {LIST("bailing_moe_linear", "bailing_moe_linear_v2", "bailing_hybrid",
-         "bailing_moe_v2_5"),
-        LIST("BailingMoeLinear", "BailingMoeLinearV2", "BailingMoeV2_5",
-            "BailingHybrid"),
+    {LIST("bailing_hybrid", "bailing_moe_v3"),
+        LIST("BailingHybrid", "BailingMoeV3"),
+        KEYS(bailing_hybrid_keys, mla_keys, bailing_keys),
+        DEFAULTS(bailing_hybrid_defaults, bailing_linear_defaults,
+            bailing_v2_defaults, sigmoid_bias),
+        NULL, NULL, NULL},
+    {LIST("bailing_moe_linear", "bailing_moe_linear_v2", "bailing_moe_v2_5"),
+        LIST("BailingMoeLinear", "BailingMoeLinearV2", "BailingMoeV2_5"),
         KEYS(bailing_keys),
         DEFAULTS(bailing_linear_defaults, lightning, bailing_v2_defaults), NULL,
         NULL, NULL},
@@ -650,6 +715,11 @@ const struct mf_dialect mf_dialects_moe[] = {
         DEFAULTS(grok_defaults), NULL, NULL, NULL},
     {LIST("lfm2_moe"), LIST("Lfm2Moe"), KEYS(lfm2_keys),
         DEFAULTS(lfm2_defaults), NULL, NULL, NULL},
+    {LIST("cohere2_moe"), LIST("Cohere2Moe"), KEYS(cohere_moe_keys),
+        DEFAULTS(cohere_moe_defaults, renormalized), NULL, NULL, NULL},
+    {LIST("glm5_next", "glm5_next_text"), LIST("Glm5Next"),
+        KEYS(mla_keys, deepseek_sparse_keys),
+        DEFAULTS(kimi_defaults, mla_ranks, sigmoid_bias), NULL, NULL, NULL},
     {LIST("aria_text", "aria_moe_lm", "aria"),
         LIST("AriaText", "AriaMoELM", "Aria"), KEYS(aria_keys),
         DEFAULTS(renormalized), NULL, NULL, NULL},

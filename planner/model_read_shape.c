@@ -115,7 +115,11 @@ static int layer_is_moe(const struct shape *s, int64_t i, bool *moe)
 {
     int64_t end = shape_whole(s, MF_SLOT_MOE_END);
     int64_t step = shape_whole(s, MF_SLOT_MOE_STEP);
+    int64_t first = shape_whole(s, MF_SLOT_FIRST_DENSE);
 
+    /* What a class assumes gives way to a list. */
+    if (shape_list(s, MF_SLOT_MOE_STEP) && !s->value[MF_SLOT_FIRST_DENSE].given)
+        first = 0;
     if (!s->model->experts) {
         *moe = false;
         return 0;
@@ -127,7 +131,7 @@ static int layer_is_moe(const struct shape *s, int64_t i, bool *moe)
         *moe = (i + shape_whole(s, MF_SLOT_MOE_PHASE)) % step ==
                shape_whole(s, MF_SLOT_MOE_OFFSET);
     }
-    if (i < shape_whole(s, MF_SLOT_FIRST_DENSE) || (end >= 0 && i > end))
+    if (i < first || (end >= 0 && i > end))
         *moe = false;
     return 0;
 }

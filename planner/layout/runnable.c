@@ -22,6 +22,14 @@ static int check_model(const struct mf_model *model, struct mf_error *err)
             model->name);
     if (model->shared_experts > 0 || model->shared_ffn > 0)
         return refuse(err, "shared experts yet", "");
+    if (model->latent > 0)
+        return refuse(err, "experts of another width than the model's", "");
+    if (model->beside_ffn > 0)
+        return refuse(err, "a dense part beside the experts", "");
+    if (model->zero_experts > 0)
+        return refuse(err, "experts that do nothing", "");
+    if (model->mlp_bias || model->router.linear_bias)
+        return refuse(err, "biases of experts or of the router", "");
     if (!model->gated)
         return refuse(err, "experts without a gate yet", "");
     if (strcasecmp(model->activation, "silu") &&

@@ -14,6 +14,9 @@
 /* The models that are read, NULL-terminated. */
 extern const char *const support_models[];
 
+/* Those that are arguments of Megatron-LM, NULL-terminated. */
+extern const char *const support_arguments[];
+
 /* Path of NAME under tests/data/models, as a string to use at once. */
 const char *support_data(const char *name);
 

@@ -26,7 +26,7 @@ static uint64_t next(uint64_t *state)
 }
 
 struct text {
-    char bytes[8192];
+    char bytes[65536];
     size_t size;
 };
 
@@ -101,17 +101,21 @@ static void check_model(struct mf_model *model, uint64_t mutant)
 static void mutants_never_crash(void **state)
 {
     uint64_t random = SEED;
-    size_t models = 0, read = 0;
+    size_t models = 0, arguments = 0, read = 0;
 
     (void)state;
     while (support_models[models])
         models++;
+    while (support_arguments[arguments])
+        arguments++;
     for (uint64_t i = 0; i < MUTANTS; i++) {
         struct mf_error err = {0};
         struct mf_model model;
         struct text text;
 
-        load(support_models[i % models], &text);
+        load(i % 5 ? support_models[i % models]
+                   : support_arguments[i / 5 % arguments],
+            &text);
         for (uint64_t n = 1 + next(&random) % 3; n > 0; n--)
             mutate(&text, &random);
         if (!mf_model_read(support_write("mutant.json", text.bytes, text.size),

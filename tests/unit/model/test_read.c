@@ -138,14 +138,16 @@ static void models_read_without_warnings(void **state)
     for (const char *const *name = support_models; *name; name++) {
         struct mf_error err = {0};
         struct mf_model m;
-        bool odd = strstr(*name, "discoresearch") || strstr(*name, "FP8");
+        bool odd = strstr(*name, "discoresearch") || strstr(*name, "FP8") ||
+                   strstr(*name, "aicb") || strstr(*name, "Yuan2") ||
+                   strstr(*name, "Ling-mini");
 
         if (mf_model_read(support_data(*name), &m, &err))
             fail_msg("%s", err.text);
         if (m.warning && !odd)
             fail_msg("%s: %s", *name, m.warning[0]);
         if (!m.warning && odd)
-            fail_msg("%s: its type contradicts its weights", *name);
+            fail_msg("%s: no warning of what is odd in it", *name);
         mf_model_free(&m);
     }
 }
