@@ -15,6 +15,7 @@ struct mf_device {
     const char *link;                         /* name of the innermost tier */
     double link_bytes_per_s, nic_bytes_per_s; /* a device, one direction */
     const char *from;
+    bool rack; /* its NVLink domain spans nodes, which a block tells */
 };
 
 /* Latencies of one hop, and where they come from. */
@@ -58,30 +59,85 @@ int mf_slurm_read(
 /* What runs in that child: libslurm may print, hang or exit here. */
 int mf_slurm_ask(struct mf_cluster *cluster, struct mf_error *err);
 /* The GPUs in a node's GRES text, such as "gpu:h100:8(S:0-1),mps:400"; TYPE
- * is that of its first GPUs, or empty.
+ * is "h100", "a100:3,a30:1" when they differ, or empty.
  */
 int64_t mf_slurm_gres_gpus(const char *gres, char *type, size_t size);
+/* "8" or "2k" as a number, or -1. */
+int64_t mf_gres_count(const char *text, size_t length);
+/* A node's state as slurm.conf or scontrol writes it, "IDLE+DRAIN". UNKNOWN,
+ * which slurm.conf has for "as it was", is up; FUTURE is not there yet.
+ */
+enum mf_node_state mf_slurm_state(const char *text);
 
-/* A switch of a tree; parent is an index into the same list, or -1. */
-struct mf_switch {
-    const char *name;
-    int level; /* 0: a leaf */
-    int parent;
+/* Lines of a network: a switch with its nodes or the switches under it, a
+ * block or a ring with its nodes. Lists are Slurm's host lists.
+ */
+enum mf_net_kind { MF_NET_SWITCH, MF_NET_BLOCK, MF_NET_RING };
+
+struct mf_net_item {
+    enum mf_net_kind kind;
+    char *name, *nodes, *switches; /* lists: NULL when there is none */
 };
 
-/* Put the nodes of CLUSTER in the order of the tree (leaf by leaf, names in
- * natural order; nodes without a leaf last), and name the leaf (and, with
- * three levels or more, the pod) of each. LEAF[node] is an index into SW, or
- * -1. Without switches only the names order.
- */
-int mf_topology_order(struct mf_cluster *cluster, const struct mf_switch *sw,
-    size_t switches, const int *leaf, struct mf_error *err);
+struct mf_net {
+    struct mf_net_item *item;
+    size_t count;
+    char from[128]; /* for sources[] */
+};
 
-/* The tiers of ordered nodes: inside a node, leaf, pod, spine, with the rates
- * of DEVICE where it is known (else NULL).
+/* Texts are copied; NODES and SWITCHES may be NULL. */
+int mf_net_add(struct mf_net *net, enum mf_net_kind kind, const char *name,
+    const char *nodes, const char *switches, struct mf_error *err);
+void mf_net_free(struct mf_net *net);
+
+/* What a network says of the nodes of CLUSTER, by node: the index of its
+ * item, or -1; and the levels of the tree (0: no tree).
+ */
+struct mf_net_places {
+    int *leaf, *block;
+    int *level, *parent; /* of an item; parent -1: it is a root */
+    int levels;
+};
+
+/* Work out PLACES and set the labels of the nodes. With ADD_NODES, nodes that
+ * CLUSTER lacks are added, their GPUs unknown; else they are counted in a
+ * warning. Switches that name each other in a circle lose those links, with a
+ * warning. Free with mf_net_places_free, also after -1.
+ */
+int mf_net_apply(const struct mf_net *net, bool add_nodes,
+    struct mf_cluster *cluster, struct mf_net_places *places,
+    struct mf_error *err);
+void mf_net_places_free(struct mf_net_places *places);
+
+/* Put the nodes of CLUSTER in the order of the network: tree before the rest,
+ * leaf by leaf, blocks as they are listed, names in natural order.
+ */
+int mf_net_order(const struct mf_net *net, const struct mf_net_places *places,
+    struct mf_cluster *cluster, struct mf_error *err);
+
+/* The tiers of ordered nodes: inside a node (or an NVLink domain over nodes,
+ * where DEVICE has one and blocks are known), leaf, pod and spine of a tree,
+ * or block and network; with the rates of DEVICE, NULL where it is not known.
  */
 int mf_topology_tiers(struct mf_cluster *cluster,
     const struct mf_device *device, int levels, struct mf_error *err);
+/* Sizes anew, after the GPUs of nodes became known. */
+void mf_topology_sizes(struct mf_cluster *cluster);
+
+/* What Slurm says becomes a cluster: nodes with their gpu_type, gpus, state
+ * and the like are there, NET may be empty. Nodes without GPUs are left out
+ * where others have some; the device is that of most GPUs.
+ */
+int mf_slurm_finish(struct mf_cluster *cluster, const struct mf_net *net,
+    bool add_nodes, struct mf_error *err);
+
+/* The gpu_type of that part into TYPE, of most GPUs where all nodes are down,
+ * or empty.
+ */
+int mf_cluster_main_type(
+    const struct mf_cluster *cluster, char *type, size_t size);
+/* The line that says which part that is, or empty when it is all of it. */
+int mf_cluster_part(const struct mf_cluster *cluster, char *text, size_t size);
 
 /* Fill what CLUSTER does not know from OTHER, which NAME gave; what differs
  * becomes a warning.

@@ -6,6 +6,9 @@
 #include "planner/cluster_parts.h"
 
 #include <string.h>
+#include <unistd.h>
+
+#include "planner/cluster_file.h"
 
 static int unknown_source(const char *source, struct mf_error *err)
 {
@@ -13,8 +16,8 @@ static int unknown_source(const char *source, struct mf_error *err)
 
     mf_preset_names(names, sizeof names);
     return mf_error_set(err, MF_INVALID,
-        "cluster '%.200s' is not known; use slurm, local or a preset with a "
-        "number behind it (%s:N)",
+        "cluster '%.200s' is not known, and no file; use slurm, local, a file "
+        "or a preset with a number behind it (%s:N)",
         source, names);
 }
 
@@ -27,6 +30,8 @@ static int read_one(const struct mf_cluster_ask *ask, const char *source,
         return mf_slurm_read(ask->slurm_timeout_s, cluster, err);
     if (mf_preset_is(source))
         return mf_preset_read(source, world, cluster, err);
+    if (strchr(source, '/') || access(source, F_OK) == 0)
+        return mf_cluster_file(source, cluster, err);
     return unknown_source(source, err);
 }
 

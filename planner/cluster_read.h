@@ -23,4 +23,9 @@ struct mf_cluster_ask {
 int mf_cluster_read(const struct mf_cluster_ask *ask,
     struct mf_cluster *cluster, struct mf_error *err);
 
+/* The part of a cluster that a plan can use: nodes that are up, with one type
+ * and number of GPUs; the largest such part. The others leave CLUSTER, and a
+ * warning says which stay. MF_INVALID when no node is known to have GPUs.
+ */
+int mf_cluster_pick(struct mf_cluster *cluster, struct mf_error *err);
 #endif

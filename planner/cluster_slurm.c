@@ -9,7 +9,6 @@
 
 #include "planner/cluster_parts.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,62 +32,6 @@ const char *mf_slurm_conf(void)
 bool mf_slurm_conf_found(void)
 {
     return access(mf_slurm_conf(), R_OK) == 0;
-}
-
-static int64_t gres_count(const char *text, size_t length)
-{
-    int64_t count = 0;
-    size_t i;
-
-    for (i = 0; i < length && isdigit((unsigned char)text[i]); i++)
-        count = count < 1000000 ? count * 10 + (text[i] - '0') : count;
-    if (i == length && i > 0)
-        return count;
-    if (i > 0 && i + 1 == length && (text[i] == 'K' || text[i] == 'k'))
-        return count * 1024;
-    return -1;
-}
-
-/* One entry: gpu, gpu:N, gpu:TYPE, gpu:TYPE:N, cut before its "(". */
-static int64_t gres_entry(
-    const char *entry, size_t length, char *type, size_t size)
-{
-    const char *end = entry + length, *at = entry;
-    int64_t gpus = 1;
-
-    if (length < 3 || strncmp(entry, "gpu", 3) ||
-        (length > 3 && entry[3] != ':'))
-        return 0;
-    for (at += 3; at < end && *at == ':';) {
-        const char *word = at + 1;
-        size_t n = strcspn(word, ":,(");
-        int64_t count = gres_count(word, n);
-
-        if (count >= 0)
-            gpus = count;
-        else if (!type[0] && strncmp(word, "no_consume", n))
-            snprintf(type, size, "%.*s", (int)n, word);
-        at = word + n;
-    }
-    return gpus;
-}
-
-int64_t mf_slurm_gres_gpus(const char *gres, char *type, size_t size)
-{
-    int64_t gpus = 0;
-
-    type[0] = 0;
-    while (gres && *gres) {
-        size_t length = strcspn(gres, ",(");
-
-        gpus += gres_entry(gres, length, type, size);
-        gres += length;
-        if (*gres == '(')
-            gres += strcspn(gres, ")");
-        gres += strcspn(gres, ",");
-        gres += *gres == ',';
-    }
-    return gpus;
 }
 
 /* The first controller that CONF names, for messages. */

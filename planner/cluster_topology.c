@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The order of nodes in a tree of switches, and the tiers that follow.
+ * The order of nodes in a network, and the tiers that follow.
  */
 #include "config.h"
 
@@ -23,13 +23,14 @@ struct path {
     int length;
 };
 
-static void path_of(const struct mf_switch *sw, int leaf, struct path *path)
+static void path_of(const struct mf_net *net,
+    const struct mf_net_places *places, int leaf, struct path *path)
 {
     const char *up[LEVELS_MAX];
     int n = 0;
 
-    for (int at = leaf; at >= 0 && n < LEVELS_MAX; at = sw[at].parent)
-        up[n++] = sw[at].name;
+    for (int at = leaf; at >= 0 && n < LEVELS_MAX; at = places->parent[at])
+        up[n++] = net->item[at].name;
     path->length = n;
     for (int i = 0; i < n; i++)
         path->name[i] = up[n - 1 - i];
@@ -49,6 +50,7 @@ static int path_compare(const struct path *a, const struct path *b)
 struct placed {
     struct mf_node node;
     const struct path *path; /* NULL: no leaf, goes last */
+    int block;               /* -1: none, goes last */
 };
 
 static int placed_compare(const void *a, const void *b)
@@ -60,52 +62,18 @@ static int placed_compare(const void *a, const void *b)
         return x->path ? -1 : 1;
     if (x->path)
         order = path_compare(x->path, y->path);
+    if (!order && x->block != y->block) {
+        if (x->block < 0 || y->block < 0)
+            return x->block < 0 ? 1 : -1;
+        return x->block < y->block ? -1 : 1;
+    }
     return order ? order : strverscmp(x->node.name, y->node.name);
 }
 
-/* The switch of LEVEL over LEAF, or -1. */
-static int switch_above(const struct mf_switch *sw, int leaf, int level)
+int mf_net_order(const struct mf_net *net, const struct mf_net_places *places,
+    struct mf_cluster *cluster, struct mf_error *err)
 {
-    int at = leaf;
-
-    for (int n = 0; at >= 0 && n < LEVELS_MAX; n++, at = sw[at].parent)
-        if (sw[at].level == level)
-            return at;
-    return -1;
-}
-
-static int label_set(char **label, const char *name, struct mf_error *err)
-{
-    free(*label);
-    *label = strdup(name);
-    return *label ? 0 : no_memory(err);
-}
-
-static int labels_set(struct mf_cluster *cluster, const struct mf_switch *sw,
-    size_t switches, const int *leaf, struct mf_error *err)
-{
-    int top = 0;
-
-    for (size_t i = 0; i < switches; i++)
-        if (sw[i].level > top)
-            top = sw[i].level;
-    for (size_t i = 0; i < cluster->nodes; i++) {
-        int pod = top > 1 ? switch_above(sw, leaf[i], 1) : -1;
-
-        if (leaf[i] >= 0 &&
-            label_set(&cluster->node[i].switch_name, sw[leaf[i]].name, err) < 0)
-            return -1;
-        if (pod >= 0 &&
-            label_set(&cluster->node[i].block, sw[pod].name, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-int mf_topology_order(struct mf_cluster *cluster, const struct mf_switch *sw,
-    size_t switches, const int *leaf, struct mf_error *err)
-{
-    struct path *path = calloc(switches + 1, sizeof *path);
+    struct path *path = calloc(net->count + 1, sizeof *path);
     struct placed *placed = calloc(cluster->nodes + 1, sizeof *placed);
     int rc = -1;
 
@@ -113,14 +81,13 @@ int mf_topology_order(struct mf_cluster *cluster, const struct mf_switch *sw,
         no_memory(err);
         goto out;
     }
-    if (switches > 0 && labels_set(cluster, sw, switches, leaf, err) < 0)
-        goto out;
-    for (size_t i = 0; i < switches; i++)
-        path_of(sw, (int)i, &path[i]);
+    for (size_t i = 0; i < net->count; i++)
+        path_of(net, places, (int)i, &path[i]);
     for (size_t i = 0; i < cluster->nodes; i++) {
         placed[i].node = cluster->node[i];
-        if (switches > 0 && leaf[i] >= 0)
-            placed[i].path = &path[leaf[i]];
+        placed[i].block = places->block[i];
+        if (places->leaf[i] >= 0)
+            placed[i].path = &path[places->leaf[i]];
     }
     qsort(placed, cluster->nodes, sizeof *placed, placed_compare);
     for (size_t i = 0; i < cluster->nodes; i++)
@@ -132,24 +99,7 @@ out:
     return rc;
 }
 
-/* Devices of the largest run of nodes with one label: SELECT gives it. */
-static int64_t largest_run(const struct mf_cluster *cluster,
-    const char *(*select)(const struct mf_node *node))
-{
-    const char *last = NULL;
-    int64_t run = 0, most = 0;
-
-    for (size_t i = 0; i < cluster->nodes; i++) {
-        const char *label = select(&cluster->node[i]);
-
-        if (!label || !last || strcmp(label, last))
-            run = 0;
-        run += cluster->node[i].gpus;
-        last = label;
-        most = run > most ? run : most;
-    }
-    return most;
-}
+/* ---- tiers ---- */
 
 static const char *select_node(const struct mf_node *node)
 {
@@ -163,46 +113,164 @@ static const char *select_leaf(const struct mf_node *node)
 
 static const char *select_pod(const struct mf_node *node)
 {
+    return node->pod;
+}
+
+static const char *select_block(const struct mf_node *node)
+{
     return node->block;
 }
 
+/* Devices of the largest run of nodes with one label: SELECT gives it. A node
+ * without one is alone. 0: not known.
+ */
+static int64_t largest_run(const struct mf_cluster *cluster,
+    const char *(*select)(const struct mf_node *node))
+{
+    const char *last = NULL;
+    int64_t run = 0, most = 0;
+
+    for (size_t i = 0; i < cluster->nodes; i++) {
+        const char *label = select(&cluster->node[i]);
+
+        if (cluster->node[i].gpus < 0)
+            return 0;
+        if (!label || !last || strcmp(label, last))
+            run = 0;
+        run += cluster->node[i].gpus;
+        last = label;
+        most = run > most ? run : most;
+    }
+    return most;
+}
+
+static bool any_label(const struct mf_cluster *cluster,
+    const char *(*select)(const struct mf_node *node))
+{
+    for (size_t i = 0; i < cluster->nodes; i++)
+        if (select(&cluster->node[i]))
+            return true;
+    return false;
+}
+
+/* Of the innermost tier: an NVLink domain that spans nodes where blocks tell
+ * them, else a node.
+ */
+static int64_t inner_size(const struct mf_cluster *cluster)
+{
+    const struct mf_device *device = mf_device_find(cluster->gpu.model);
+
+    if (device && device->rack && any_label(cluster, select_block))
+        return largest_run(cluster, select_block);
+    return largest_run(cluster, select_node);
+}
+
+static int64_t all_devices(const struct mf_cluster *cluster)
+{
+    int64_t all = 0;
+
+    for (size_t i = 0; i < cluster->nodes; i++) {
+        if (cluster->node[i].gpus < 0)
+            return 0;
+        all += cluster->node[i].gpus;
+    }
+    return all;
+}
+
+static int64_t tier_size(
+    const struct mf_cluster *cluster, const struct mf_tier *tier, bool inner)
+{
+    if (inner)
+        return inner_size(cluster);
+    if (!strcmp(tier->name, "leaf"))
+        return largest_run(cluster, select_leaf);
+    if (!strcmp(tier->name, "pod"))
+        return largest_run(cluster, select_pod);
+    if (!strcmp(tier->name, "block"))
+        return largest_run(cluster, select_block);
+    return all_devices(cluster);
+}
+
+void mf_topology_sizes(struct mf_cluster *cluster)
+{
+    for (int t = 0; t < cluster->tiers; t++) {
+        struct mf_tier *tier = &cluster->tier[t];
+
+        int64_t size = tier_size(cluster, tier, t == 0);
+
+        /* A source may know a domain that is narrower than the labels say. */
+        if (tier->size == 0 || size < tier->size)
+            tier->size = size;
+        if (t > 0 && tier->size > 0 && tier->size < tier[-1].size)
+            tier->size = tier[-1].size;
+    }
+}
+
 static int add_network(struct mf_cluster *cluster,
-    const struct mf_device *device, const char *name, int64_t size,
+    const struct mf_device *device, const char *name, bool first,
     struct mf_error *err)
 {
-    bool leaf = !strcmp(name, "leaf") || !strcmp(name, "network");
-    struct mf_tier tier = {.size = size,
+    struct mf_tier tier = {
         .bytes_per_s = device ? device->nic_bytes_per_s : NAN,
         .latency_s = MF_NETWORK_LATENCY_S};
 
     snprintf(tier.name, sizeof tier.name, "%s", name);
-    return mf_cluster_add_tier(cluster, &tier, leaf ? MF_PRESET : MF_ASSUMED,
-        leaf ? (device ? device->from : "") : "no narrower than a leaf",
-        leaf ? MF_LATENCY_FROM : "as of a leaf", err);
+    return mf_cluster_add_tier(cluster, &tier, first ? MF_PRESET : MF_ASSUMED,
+        first ? (device ? device->from : "")
+              : "no narrower than the tier under",
+        first ? MF_LATENCY_FROM : "as of the tier under", err);
+}
+
+/* The same nodes in one of these and in all: one tier says it. */
+static bool holds_all(const struct mf_cluster *cluster,
+    const char *(*select)(const struct mf_node *node))
+{
+    const char *first = cluster->nodes ? select(&cluster->node[0]) : NULL;
+
+    for (size_t i = 0; i < cluster->nodes; i++) {
+        const char *label = select(&cluster->node[i]);
+
+        if (!first || !label || strcmp(label, first))
+            return false;
+    }
+    return first != NULL;
+}
+
+static int add_networks(struct mf_cluster *cluster,
+    const struct mf_device *device, int levels, struct mf_error *err)
+{
+    bool blocks = any_label(cluster, select_block) && !(device && device->rack);
+
+    if (levels < 1) {
+        if (blocks && !holds_all(cluster, select_block)) {
+            if (add_network(cluster, device, "block", true, err) < 0)
+                return -1;
+            return add_network(cluster, device, "network", false, err);
+        }
+        return add_network(cluster, device, "network", true, err);
+    }
+    if (add_network(cluster, device, "leaf", true, err) < 0)
+        return -1;
+    if (holds_all(cluster, select_leaf))
+        return 0;
+    if (levels > 2 && !holds_all(cluster, select_pod) &&
+        add_network(cluster, device, "pod", false, err) < 0)
+        return -1;
+    return add_network(cluster, device, "spine", false, err);
 }
 
 int mf_topology_tiers(struct mf_cluster *cluster,
     const struct mf_device *device, int levels, struct mf_error *err)
 {
-    struct mf_tier link = {.size = largest_run(cluster, select_node),
+    struct mf_tier link = {
         .bytes_per_s = device ? device->link_bytes_per_s : NAN,
         .latency_s = device ? MF_LINK_LATENCY_S : NAN};
-    int64_t all = 0, leaf = largest_run(cluster, select_leaf);
 
-    for (size_t i = 0; i < cluster->nodes; i++)
-        all += cluster->node[i].gpus;
     snprintf(link.name, sizeof link.name, "%s", device ? device->link : "node");
     if (mf_cluster_add_tier(cluster, &link, MF_PRESET,
-            device ? device->from : "", MF_LATENCY_FROM, err) < 0)
+            device ? device->from : "", MF_LATENCY_FROM, err) < 0 ||
+        add_networks(cluster, device, levels, err) < 0)
         return -1;
-    if (levels < 1)
-        return add_network(cluster, device, "network", all, err);
-    if (add_network(cluster, device, "leaf", leaf, err) < 0)
-        return -1;
-    if (leaf == all)
-        return 0;
-    if (levels > 2 && add_network(cluster, device, "pod",
-                          largest_run(cluster, select_pod), err) < 0)
-        return -1;
-    return add_network(cluster, device, "spine", all, err);
+    mf_topology_sizes(cluster);
+    return 0;
 }

@@ -10,6 +10,8 @@
 
 #define CHOICES 16
 
+#define CLUSTER_NOTES_MAX 6
+
 struct mf_pricer {
     const struct mf_model *model;
     const struct mf_cluster *cluster;
@@ -84,7 +86,8 @@ mf_pricer *mf_pricer_create(const struct mf_model *model,
     mf_cost_rates_init(&pricer->rates, cluster,
         mf_places_node_ranks(pricer->places), &pricer->set);
     for (size_t i = 0; i < cluster->sources; i++)
-        pricer->assumed |= cluster->source[i].how == MF_ASSUMED;
+        pricer->assumed |= cluster->source[i].how == MF_ASSUMED &&
+                           strcmp(cluster->source[i].field, "node_list.state");
     return pricer;
 }
 
@@ -374,12 +377,29 @@ int mf_pricer_price(mf_pricer *pricer, struct mf_plan_entry *entry,
     return 0;
 }
 
+/* What its readers warned of: nodes that are down, of another kind, in no
+ * known domain. CPU ranks have a note of their own.
+ */
+static int cluster_note(const struct mf_cluster *cluster, struct mf_cost *cost,
+    struct mf_error *err)
+{
+    for (size_t i = 0; i < CLUSTER_NOTES_MAX && cluster->warning; i++) {
+        if (!cluster->warning[i] || cluster->cpu_ranks)
+            return 0;
+        if (mf_cost_note(cost, err, "%s", cluster->warning[i]))
+            return -1;
+    }
+    return 0;
+}
+
 int mf_pricer_note(
     const mf_pricer *pricer, struct mf_plan_entry *entry, struct mf_error *err)
 {
     struct mf_cost *cost = &entry->cost;
     double gib = 1073741824.0, device = pricer->rates.memory_bytes;
 
+    if (cluster_note(pricer->cluster, cost, err))
+        return -1;
     if (pricer->assumed &&
         mf_cost_note(cost, err,
             "a figure of cluster %s is assumed, not measured; the interval "

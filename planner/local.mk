@@ -50,6 +50,14 @@ libmoefold_planner_a_SOURCES += \
     planner/cluster_machine.h planner/cluster_parts.h
 
 libmoefold_planner_a_SOURCES += \
+    planner/text_file.c planner/text_file.h \
+    planner/conf_lines.c planner/conf_lines.h \
+    planner/cluster_conf.c planner/cluster_conf_settle.c \
+    planner/cluster_file.c planner/cluster_finish.c \
+    planner/cluster_gres.c planner/cluster_net.c planner/cluster_pick.c \
+    planner/cluster_conf.h planner/cluster_file.h
+
+libmoefold_planner_a_SOURCES += \
     planner/coefficients.c planner/cost.c planner/cost_balance.c \
     planner/cost_check.c planner/cost_flops.c planner/cost_layer.c \
     planner/cost_memory.c planner/cost_place.c planner/cost_step.c \

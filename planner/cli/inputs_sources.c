@@ -56,6 +56,10 @@ int mf_inputs_cluster(const struct mf_cli *cli, int64_t world,
     ask.source = source;
     ask.runner = runner;
     rc = mf_cluster_read(&ask, cluster, err);
+    if (rc == 0 && mf_cluster_pick(cluster, err) < 0) {
+        mf_cluster_free(cluster);
+        rc = -1;
+    }
     free(runner);
     free(source);
     return rc;

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/layout/hostlist.h"
 #include "planner/layout/layout.h"
 
-#define NODE_NAME_MAX 255
 #define WARNINGS_MAX 1000
 
 static int no_memory(struct mf_error *err)
@@ -32,28 +32,17 @@ static void *grown(void *items, size_t count, size_t item_size)
     return realloc(items, bytes);
 }
 
-/* Names go to host files and job scripts, so only what a host name may hold. */
-static bool node_name_is_plain(const char *name)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
-                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    size_t length = strlen(name);
-
-    return length > 0 && length <= NODE_NAME_MAX && name[0] != '-' &&
-           strspn(name, plain) == length;
-}
-
 int mf_cluster_add_node(struct mf_cluster *cluster, const char *name,
     int64_t gpus, struct mf_error *err)
 {
     struct mf_node *node;
 
-    if (!node_name_is_plain(name))
+    if (!mf_host_is_plain(name)) /* it goes to host files and scripts */
         return mf_error_set(err, MF_INVALID,
             "cluster: '%.80s' is not a node name: letters, digits, '.', '_' "
             "and '-' only",
             name);
-    if (gpus < 0 || gpus > MF_WORLD_MAX)
+    if (gpus < MF_GPUS_UNKNOWN || gpus > MF_WORLD_MAX)
         return mf_error_set(err, MF_INVALID,
             "cluster: node %s has %lld devices, not 0 to %lld", name,
             (long long)gpus, (long long)MF_WORLD_MAX);
@@ -86,6 +75,17 @@ int mf_cluster_add_source(struct mf_cluster *cluster, const char *field,
     *source = (struct mf_source){.how = how};
     snprintf(source->field, sizeof source->field, "%s", field);
     snprintf(source->from, sizeof source->from, "%s", from);
+    return 0;
+}
+
+int mf_cluster_label(char **label, const char *text, struct mf_error *err)
+{
+    char *copy = text ? strdup(text) : NULL;
+
+    if (text && !copy)
+        return no_memory(err);
+    free(*label);
+    *label = copy;
     return 0;
 }
 
@@ -136,7 +136,7 @@ int64_t mf_cluster_devices(const struct mf_cluster *cluster)
     int64_t devices = 0;
 
     for (size_t i = 0; i < cluster->nodes; i++)
-        if (cluster->node[i].state == MF_NODE_UP)
+        if (cluster->node[i].state == MF_NODE_UP && cluster->node[i].gpus > 0)
             devices += cluster->node[i].gpus;
     return devices;
 }
@@ -157,20 +157,23 @@ static const char *node_label(
 {
     if (!strcmp(tier->name, "leaf"))
         return node->switch_name;
-    if (!strcmp(tier->name, "nvlink") || !strcmp(tier->name, "pod"))
+    if (!strcmp(tier->name, "pod"))
+        return node->pod;
+    if (!strcmp(tier->name, "nvlink") || !strcmp(tier->name, "block"))
         return node->block;
     return NULL;
 }
 
 struct labelled {
-    const char *label;
+    const char *label; /* NULL: the node is alone */
     size_t node;
 };
 
 static int labelled_compare(const void *a, const void *b)
 {
     const struct labelled *x = a, *y = b;
-    int order = strcmp(x->label, y->label);
+    int order = x->label && y->label ? strcmp(x->label, y->label)
+                                     : !x->label - !y->label;
 
     if (order)
         return order;
@@ -192,7 +195,7 @@ static int owners_by_label(const struct mf_cluster *cluster,
     }
     qsort(list, cluster->nodes, sizeof *list, labelled_compare);
     for (size_t i = 0; i < cluster->nodes; i++) {
-        if (strcmp(list[i].label, list[first].label))
+        if (!list[i].label || strcmp(list[i].label, list[first].label))
             first = i;
         owner[list[i].node] = (int32_t)list[first].node;
     }
@@ -210,11 +213,13 @@ static void owners_by_size(const struct mf_cluster *cluster,
     size_t first = 0;
 
     for (size_t i = 0; i < cluster->nodes; i++) {
-        if (filled + cluster->node[i].gpus > tier->size) {
+        int64_t here = cluster->node[i].gpus > 0 ? cluster->node[i].gpus : 0;
+
+        if (filled + here > tier->size) {
             first = i;
             filled = 0;
         }
-        filled += cluster->node[i].gpus;
+        filled += here;
         owner[i] = (int32_t)first;
     }
 }
@@ -234,11 +239,10 @@ static int domain_owners(const struct mf_cluster *cluster, int t,
         return 0;
     }
     for (size_t i = 0; i < cluster->nodes; i++)
-        if (!node_label(&cluster->node[i], tier)) {
-            owners_by_size(cluster, tier, owner);
-            return 0;
-        }
-    return owners_by_label(cluster, tier, owner, err);
+        if (node_label(&cluster->node[i], tier))
+            return owners_by_label(cluster, tier, owner, err);
+    owners_by_size(cluster, tier, owner);
+    return 0;
 }
 
 /* Number the domains in the order in which ranks meet them. FIRST_ID[node] is
@@ -301,16 +305,26 @@ out:
     return rc;
 }
 
+void mf_node_free(struct mf_node *node)
+{
+    if (!node)
+        return;
+    free(node->name);
+    free(node->switch_name);
+    free(node->pod);
+    free(node->block);
+    free(node->partitions);
+    free(node->features);
+    free(node->gpu_type);
+    *node = (struct mf_node){0};
+}
+
 void mf_cluster_free(struct mf_cluster *cluster)
 {
     if (!cluster)
         return;
-    for (size_t i = 0; i < cluster->nodes; i++) {
-        free(cluster->node[i].name);
-        free(cluster->node[i].switch_name);
-        free(cluster->node[i].block);
-        free(cluster->node[i].partitions);
-    }
+    for (size_t i = 0; i < cluster->nodes; i++)
+        mf_node_free(&cluster->node[i]);
     free(cluster->node);
     free(cluster->source);
     for (size_t i = 0; cluster->warning && cluster->warning[i]; i++)

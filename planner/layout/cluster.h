@@ -14,6 +14,7 @@
 
 #define MF_TIERS_MAX 6
 #define MF_NODES_MAX 1000000
+#define MF_GPUS_UNKNOWN (-1) /* of a node: null in JSON */
 
 /* Figures that are not known are NAN (null in JSON). */
 struct mf_gpu {
@@ -25,12 +26,14 @@ struct mf_gpu {
  * tier's rate; SIZE is how many devices the largest domain holds. A tier no
  * larger than the largest node never crosses a node, and cuts it into runs of
  * SIZE. A wider one binds whole nodes: tier "leaf" those of one switch_name,
- * "nvlink" and "pod" those of one block, where every node has one; else nodes
- * in order up to SIZE devices, those that are down counted. The last holds all.
+ * "pod" those of one pod, "nvlink" and "block" those of one block; a node
+ * without that label is alone, since nothing says whom it shares with. Where no
+ * node has one, nodes in order up to SIZE devices, those that are down counted.
+ * The last tier holds all.
  */
 struct mf_tier {
     char name[32];
-    int64_t size;
+    int64_t size;       /* 0: not known */
     double bytes_per_s; /* a device, one direction */
     double latency_s;
 };
@@ -45,8 +48,10 @@ enum mf_node_state {
 struct mf_node {
     char *name;
     enum mf_node_state state;
-    char *switch_name, *block; /* NULL: not known */
-    char *partitions;          /* names joined by commas; NULL: not known */
+    char *switch_name, *pod, *block; /* NULL: not known */
+    char *partitions;                /* joined by commas; NULL: not known */
+    char *features;                  /* the same */
+    char *gpu_type; /* as the source writes it, "a100:3,a30:1" when mixed */
     int64_t gpus;
 };
 
@@ -72,13 +77,15 @@ struct mf_cluster {
     char **warning; /* NULL-terminated, or NULL */
 };
 
-/* Devices of a node, or -1 when nodes differ. */
+/* Devices of a node, or -1 when nodes differ or it is not known. */
 int64_t mf_cluster_gpus_per_node(const struct mf_cluster *cluster);
 
 /* Devices of the nodes that are up. */
 int64_t mf_cluster_devices(const struct mf_cluster *cluster);
 
-/* A node that is up goes last. MF_INVALID: a name that a host cannot have. */
+/* A node that is up goes last. MF_INVALID: a name that a host cannot have.
+ * GPUS may be MF_GPUS_UNKNOWN.
+ */
 int mf_cluster_add_node(struct mf_cluster *cluster, const char *name,
     int64_t gpus, struct mf_error *err);
 /* Texts that are too long are cut. */
@@ -87,6 +94,11 @@ int mf_cluster_add_source(struct mf_cluster *cluster, const char *field,
 /* Add a warning line; beyond 1,000 they are dropped. */
 int mf_cluster_warn(struct mf_cluster *cluster, struct mf_error *err,
     const char *fmt, ...) MF_PRINTF(3, 4);
+
+/* Replace the text at LABEL, a field of a node, by TEXT (NULL: not known). */
+int mf_cluster_label(char **label, const char *text, struct mf_error *err);
+
+void mf_node_free(struct mf_node *node);
 
 /* domain[rank] for WORLD ranks laid over the nodes that are up, in order, one
  * a device: which domain of tier T each lies in, numbered from 0 as the ranks

@@ -55,10 +55,11 @@ static json_t *tiers_json(const struct mf_cluster *cluster)
 
     for (int t = 0; list && t < cluster->tiers; t++) {
         const struct mf_tier *tier = &cluster->tier[t];
-        json_t *item = json_pack("{s:o, s:I, s:o, s:o}", "name",
-            text_json(tier->name), "size", (json_int_t)tier->size,
-            "bytes_per_s", figure_json(tier->bytes_per_s), "latency_s",
-            figure_json(tier->latency_s));
+        json_t *item =
+            json_pack("{s:o, s:o, s:o, s:o}", "name", text_json(tier->name),
+                "size", tier->size > 0 ? json_integer(tier->size) : json_null(),
+                "bytes_per_s", figure_json(tier->bytes_per_s), "latency_s",
+                figure_json(tier->latency_s));
 
         if (json_array_append_new(list, item) < 0) {
             json_decref(list);
@@ -74,11 +75,14 @@ static json_t *nodes_json(const struct mf_cluster *cluster)
 
     for (size_t i = 0; list && i < cluster->nodes; i++) {
         const struct mf_node *node = &cluster->node[i];
-        json_t *item = json_pack("{s:o, s:s, s:o, s:o, s:o, s:I}", "name",
+        json_t *item = json_pack(
+            "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
             text_json(node->name), "state", state_name[node->state], "switch",
-            text_json(node->switch_name), "block", text_json(node->block),
-            "partitions", text_json(node->partitions), "gpus",
-            (json_int_t)node->gpus);
+            text_json(node->switch_name), "pod", text_json(node->pod), "block",
+            text_json(node->block), "partitions", text_json(node->partitions),
+            "features", text_json(node->features), "gpu_type",
+            text_json(node->gpu_type), "gpus",
+            node->gpus >= 0 ? json_integer(node->gpus) : json_null());
 
         if (json_array_append_new(list, item) < 0) {
             json_decref(list);
@@ -191,6 +195,17 @@ static int read_count(const json_t *json, const char *where, const char *key,
     return 0;
 }
 
+/* The same, or null for UNKNOWN. */
+static int read_known(const json_t *json, const char *where, const char *key,
+    int64_t least, int64_t most, int64_t unknown, int64_t *count,
+    struct mf_error *err)
+{
+    *count = unknown;
+    if (json_is_null(json_object_get(json, key)))
+        return 0;
+    return read_count(json, where, key, least, most, count, err);
+}
+
 static int read_name(const json_t *json, const char *where, const char *key,
     const char *const *names, int count, int *which, struct mf_error *err)
 {
@@ -235,8 +250,8 @@ static int read_tier(const json_t *json, const char *where,
 {
     if (read_text(json, where, "name", true, tier->name, sizeof tier->name,
             err) < 0 ||
-        read_count(json, where, "size", 1, (int64_t)1 << 48, &tier->size, err) <
-            0 ||
+        read_known(json, where, "size", 1, (int64_t)1 << 48, 0, &tier->size,
+            err) < 0 ||
         read_figure(json, where, "bytes_per_s", &tier->bytes_per_s, err) < 0)
         return -1;
     return read_figure(json, where, "latency_s", &tier->latency_s, err);
@@ -258,7 +273,7 @@ static int read_tiers(
         snprintf(where, sizeof where, "cluster.tiers[%zu]", i);
         if (read_tier(item, where, tier, err) < 0)
             return -1;
-        if (i > 0 && tier->size < tier[-1].size)
+        if (i > 0 && tier->size > 0 && tier->size < tier[-1].size)
             return refuse(
                 err, where, "size", "at least that of the tier before it");
         cluster->tiers++;
@@ -290,13 +305,17 @@ static int read_node(const json_t *json, const char *where,
     if (read_text(json, where, "name", true, name, sizeof name, err) < 0 ||
         read_name(json, where, "state", state_name, COUNT(state_name), &state,
             err) < 0 ||
-        read_count(json, where, "gpus", 0, MF_WORLD_MAX, &gpus, err) < 0 ||
+        read_known(json, where, "gpus", 0, MF_WORLD_MAX, MF_GPUS_UNKNOWN, &gpus,
+            err) < 0 ||
         mf_cluster_add_node(cluster, name, gpus, err) < 0)
         return -1;
     node = &cluster->node[cluster->nodes - 1];
     node->state = (enum mf_node_state)state;
     if (read_label(json, where, "switch", &node->switch_name, err) < 0 ||
-        read_label(json, where, "partitions", &node->partitions, err) < 0)
+        read_label(json, where, "pod", &node->pod, err) < 0 ||
+        read_label(json, where, "partitions", &node->partitions, err) < 0 ||
+        read_label(json, where, "features", &node->features, err) < 0 ||
+        read_label(json, where, "gpu_type", &node->gpu_type, err) < 0)
         return -1;
     return read_label(json, where, "block", &node->block, err);
 }

@@ -159,7 +159,7 @@ static void test_names_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(mf_cluster_add_node(&c, bad[i], 1, NULL), -1);
-    assert_int_equal(mf_cluster_add_node(&c, "a", -1, NULL), -1);
+    assert_int_equal(mf_cluster_add_node(&c, "a", -2, NULL), -1);
     assert_int_equal(c.nodes, 0);
     mf_cluster_free(&c);
 }
@@ -172,10 +172,12 @@ static const char example[] =
     " \"size\": 8, \"bytes_per_s\": 450e9, \"latency_s\": 3.4e-6},"
     " {\"name\": \"network\", \"size\": 12, \"bytes_per_s\": 50e9,"
     " \"latency_s\": null}], \"node_list\": [{\"name\": \"n1\","
-    " \"state\": \"up\", \"switch\": \"leaf1\", \"block\": null,"
-    " \"partitions\": \"main,all\", \"gpus\": 8}, {\"name\": \"n2\","
-    " \"state\": \"drained\", \"switch\": null, \"block\": \"b\","
-    " \"partitions\": null, \"gpus\": 4}], \"sources\": [{\"field\":"
+    " \"state\": \"up\", \"switch\": \"leaf1\", \"pod\": \"p\","
+    " \"block\": null, \"partitions\": \"main,all\", \"features\": \"ib\","
+    " \"gpu_type\": \"h100\", \"gpus\": 8}, {\"name\": \"n2\","
+    " \"state\": \"drained\", \"switch\": null, \"pod\": null,"
+    " \"block\": \"b\", \"partitions\": null, \"features\": null,"
+    " \"gpu_type\": null, \"gpus\": null}], \"sources\": [{\"field\":"
     " \"gpu.model\", \"how\": \"read\", \"from\": \"slurmctld ctl\"}],"
     " \"warnings\": [\"one\", \"two\"]}";
 

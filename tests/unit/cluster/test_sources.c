@@ -180,6 +180,10 @@ static void test_gres(void **state)
         {"gpu:nvidia_h100_80gb_hbm3:8(IDX:0-7)", "nvidia_h100_80gb_hbm3", 8},
         {"gpumem:80", "", 0},
         {"gpu:tesla:no_consume:2", "tesla", 2},
+        {"gpu:5090:8", "5090", 8},
+        {"gpu:a100:3(S:0),gpu:a100_3g.20gb:2(S:1)", "a100:3,a100_3g.20gb:2", 5},
+        {"gpu:a40:1(S:0,2,4,6,8,10)", "a40", 1},
+        {"gpu:v100:4(S:0-1),min-vram:no_consume:32G", "v100", 4},
     };
     char type[64];
 
@@ -207,29 +211,43 @@ static void test_device_names(void **state)
 /* Two pods; names within a leaf in natural order, not that of the alphabet. */
 static void test_topology_order(void **state)
 {
-    static const struct mf_switch sw[] = {{"top", 2, -1}, {"pod1", 1, 0},
-        {"pod2", 1, 0}, {"leafB", 0, 1}, {"leafA", 0, 1}, {"leaf9", 0, 2}};
     static const char *const name[] = {"n1", "n2", "n10", "n3", "login", "n4"};
-    static const int leaf[] = {5, 3, 3, 4, -1, 4};
     static const char *const expected[] = {
         "n3", "n4", "n2", "n10", "n1", "login"};
     struct mf_cluster c = {0};
+    struct mf_net net = {0};
 
     (void)state;
-    for (size_t i = 0; i < 6; i++)
+    for (size_t i = 0; i < 6; i++) {
         assert_int_equal(mf_cluster_add_node(&c, name[i], 4, NULL), 0);
-    assert_int_equal(mf_topology_order(&c, sw, 6, leaf, NULL), 0);
+        assert_int_equal(
+            mf_cluster_label(&c.node[i].gpu_type, "h100", NULL), 0);
+    }
+    assert_int_equal(
+        mf_net_add(&net, MF_NET_SWITCH, "top", NULL, "pod[1-2]", NULL), 0);
+    assert_int_equal(
+        mf_net_add(&net, MF_NET_SWITCH, "pod1", NULL, "leafB,leafA", NULL), 0);
+    assert_int_equal(
+        mf_net_add(&net, MF_NET_SWITCH, "pod2", NULL, "leaf9", NULL), 0);
+    assert_int_equal(
+        mf_net_add(&net, MF_NET_SWITCH, "leafB", "n[2,10]", NULL, NULL), 0);
+    assert_int_equal(
+        mf_net_add(&net, MF_NET_SWITCH, "leafA", "n[3-4]", NULL, NULL), 0);
+    assert_int_equal(
+        mf_net_add(&net, MF_NET_SWITCH, "leaf9", "n1", NULL, NULL), 0);
+    assert_int_equal(mf_slurm_finish(&c, &net, false, NULL), 0);
     for (size_t i = 0; i < 6; i++)
         assert_string_equal(c.node[i].name, expected[i]);
     assert_string_equal(c.node[0].switch_name, "leafA");
-    assert_string_equal(c.node[4].block, "pod2");
+    assert_string_equal(c.node[4].pod, "pod2");
+    assert_null(c.node[4].block);
     assert_null(c.node[5].switch_name);
-    assert_int_equal(mf_topology_tiers(&c, mf_device_find("h100"), 3, NULL), 0);
     assert_int_equal(c.tiers, 4);
     assert_int_equal(c.tier[0].size, 4);
     assert_int_equal(c.tier[1].size, 8);
     assert_int_equal(c.tier[2].size, 16);
     assert_int_equal(c.tier[3].size, 24);
+    mf_net_free(&net);
     mf_cluster_free(&c);
 }
 
