@@ -21,12 +21,15 @@ plugin_PROGRAMS =
 if WITH_CUDA
 plugin_PROGRAMS += kernels/cuda/cuda.so
 endif
-kernels_cuda_cuda_so_CFLAGS = $(AM_CFLAGS) $(CUDA_CFLAGS) -fPIC \
-    -fvisibility=hidden
+kernels_cuda_cuda_so_CFLAGS = $(AM_CFLAGS) $(NCCL_CFLAGS) $(CUDA_CFLAGS) \
+    -fPIC -fvisibility=hidden
 kernels_cuda_cuda_so_SOURCES = kernels/cuda/plugin.c kernels/cuda/launch.h \
     kernels/cuda/multiply.h kernels/cuda/multiply.c
+if WITH_NCCL
+kernels_cuda_cuda_so_SOURCES += kernels/cuda/nccl.h kernels/cuda/nccl.c
+endif
 kernels_cuda_cuda_so_LDFLAGS = -shared
-kernels_cuda_cuda_so_LDADD = kernels/cuda/launch.o $(CUDA_LIBS)
+kernels_cuda_cuda_so_LDADD = kernels/cuda/launch.o $(NCCL_LIBS) $(CUDA_LIBS)
 
 # --fmad=false: products and sums are rounded one by one, as on the CPU.
 kernels/cuda/launch.o: kernels/cuda/launch.cu kernels/cuda/launch.h \

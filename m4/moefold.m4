@@ -185,6 +185,40 @@ AC_DEFUN([MF_ARG_CUDA], [
     [AS_CASE([$mf_have_cuda], [yes*], [:], [false])])
 ])
 
+# MF_ARG_NCCL: rows from GPU to GPU; part of the CUDA plug-in. 2.28 is the
+# first with an equal-count all-to-all call. After MF_ARG_CUDA.
+AC_DEFUN([MF_ARG_NCCL], [
+  AC_ARG_WITH([nccl], [AS_HELP_STRING([--with-nccl@<:@=DIR@:>@],
+    [NCCL 2.28 or later, for --comm nccl])], [], [with_nccl=check])
+  mf_have_nccl="no (--without-nccl)" NCCL_CFLAGS= NCCL_LIBS=
+  AS_IF([test "x$with_nccl" != xno], [
+    mf_have_nccl="no (NCCL 2.28 or later not found, or no CUDA)"
+    AS_CASE([$with_nccl], [yes|check], [],
+      [NCCL_CFLAGS="-isystem $with_nccl/include"
+       NCCL_LIBS="-L$with_nccl/lib"])
+    AS_CASE([$mf_have_cuda], [yes*], [
+      mf_save_cppflags=$CPPFLAGS mf_save_libs=$LIBS
+      CPPFLAGS="$CPPFLAGS $NCCL_CFLAGS $CUDA_CFLAGS"
+      LIBS="$NCCL_LIBS -lnccl $CUDA_LIBS $LIBS"
+      AC_MSG_CHECKING([for NCCL])
+      AC_LINK_IFELSE([AC_LANG_PROGRAM([[
+        #include <nccl.h>
+        #if NCCL_VERSION_CODE < NCCL_VERSION(2, 28, 0)
+        #error too old
+        #endif]],
+        [[return ncclAlltoAll(0, 0, 0, ncclFloat32, 0, 0)]])], [
+        AC_MSG_RESULT([yes])
+        mf_have_nccl=yes
+        NCCL_LIBS="$NCCL_LIBS -lnccl"
+        AC_DEFINE([HAVE_NCCL], [1], [NCCL is here])], [AC_MSG_RESULT([no])])
+      CPPFLAGS=$mf_save_cppflags LIBS=$mf_save_libs])
+    AS_IF([test "x$with_nccl" != xcheck && test "x$mf_have_nccl" != xyes],
+      [AC_MSG_ERROR([NCCL: $mf_have_nccl])])])
+  AC_SUBST([NCCL_CFLAGS])
+  AC_SUBST([NCCL_LIBS])
+  AM_CONDITIONAL([WITH_NCCL], [test "x$mf_have_nccl" = xyes])
+])
+
 # MF_ARG_OPENCL: the tests run the device kernels through it.
 AC_DEFUN([MF_ARG_OPENCL], [
   PKG_CHECK_MODULES([OPENCL], [OpenCL], [mf_have_opencl=yes], [

@@ -59,6 +59,7 @@ static int open_device(
         return mf_error_set(err, MF_FAILED,
             "the plug-in is of another moefold; install both together");
     n = api->count(why, sizeof why);
+    device->shared = local_rank >= n;
     if (n > 0)
         device->device = api->open(local_rank % n, why, sizeof why);
     if (!device->device)
@@ -115,7 +116,9 @@ int mfr_device_choose(MPI_Comm world, const char *backend,
     rc = mfr_device_open(any ? "cuda" : backend, local, device, err);
     rc = mfr_agree(world, rc, err);
     if (rc == 0)
-        return 0;
+        return mfr_mpi(MPI_Allreduce(MPI_IN_PLACE, &device->shared, 1,
+                           MPI_C_BOOL, MPI_LOR, world),
+            "MPI_Allreduce", err);
     mfr_device_close(device);
     if (!any)
         return mf_error_prefix(err, "--backend %s", backend);
@@ -123,6 +126,24 @@ int mfr_device_choose(MPI_Comm world, const char *backend,
         fprintf(stderr, "moefold-run: %s, using cpu\n", err->text);
     *err = (struct mf_error){MF_FAILED, ""};
     return 0;
+}
+
+int mfr_device_moves(const struct mfr_device *device, enum mfr_comm_kind kind,
+    bool *moves, struct mf_error *err)
+{
+    const struct mfk_device *on = device->device;
+    const bool can = on && on->api->comm_create;
+
+    *moves = kind == MFR_COMM_NCCL ||
+             (kind == MFR_COMM_AUTO && can && !device->shared);
+    if (!*moves || can)
+        return 0;
+    if (on)
+        return mf_error_set(err, MF_INVALID,
+            "--comm nccl: the %s plug-in was built without NCCL",
+            on->api->name);
+    return mf_error_set(
+        err, MF_INVALID, "--comm nccl: the CPU computes; add --backend cuda");
 }
 
 const char *mfr_device_name(const struct mfr_device *device)

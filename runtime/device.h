@@ -13,10 +13,16 @@
 
 #define MFR_BACKEND_MAX 16
 
+/* What moves rows between ranks: MPI through host memory, or the devices
+ * themselves; auto: these, where each rank has a device of its own.
+ */
+enum mfr_comm_kind { MFR_COMM_AUTO, MFR_COMM_MPI, MFR_COMM_NCCL };
+
 struct mfr_device {
     void *plugin; /* of dlopen */
     struct mfk_device *device;
     struct mfk_device_facts facts;
+    bool shared; /* more ranks than devices on some node */
 };
 
 /* Is NAME a name that a backend can have (lower-case letters)? */
@@ -39,6 +45,11 @@ void mfr_device_close(struct mfr_device *device);
 int mfr_device_choose(MPI_Comm world, const char *backend,
     const struct mf_plan *plan, struct mfr_device *device,
     struct mf_error *err);
+/* Do devices exchange rows themselves, as KIND asks? MF_INVALID when it asks
+ * for what cannot be.
+ */
+int mfr_device_moves(const struct mfr_device *device, enum mfr_comm_kind kind,
+    bool *moves, struct mf_error *err);
 /* "cpu", or the plug-in's name. */
 const char *mfr_device_name(const struct mfr_device *device);
 

@@ -5,33 +5,8 @@
 
 #include <math.h>
 
-#include "runtime/clock.h"
-
-/* One running stopwatch: each mark ends a phase and begins the next. */
-struct watch {
-    mfr_layer *layer;
-    enum mf_direction direction;
-    double at;
-};
-
-static struct watch watch_start(mfr_layer *layer, enum mf_direction direction)
-{
-    for (int phase = 0; phase < MF_PHASES; phase++)
-        layer->times.use[phase][direction] = (struct mfr_use){NAN, NAN, NAN};
-    return (struct watch){layer, direction, mfr_now()};
-}
-
-static void watch_mark(
-    struct watch *watch, enum mf_phase phase, double bytes, double flops)
-{
-    struct mfr_use *use = &watch->layer->times.use[phase][watch->direction];
-    const double now = mfr_now(), spent = now - watch->at;
-
-    use->seconds = isnan(use->seconds) ? spent : use->seconds + spent;
-    use->bytes = bytes;
-    use->flops = flops;
-    watch->at = now;
-}
+#include "runtime/device.h"
+#include "runtime/watch.h"
 
 /* Bytes read and written by a pass between tokens and their topk rows. */
 static double rows_bytes(const mfr_layer *layer, int reads_writes)
@@ -74,23 +49,71 @@ static int exchange_counts(mfr_layer *layer, struct mf_error *err)
     return mfr_agree(layer->comms->comm[MF_GROUP_ETP_EP], rc, err);
 }
 
+/* The moves between SEND and ROWS from device to device. */
+static int device_there(
+    mfr_layer *layer, struct mfr_watch *watch, struct mf_error *err)
+{
+    const bool back = watch->direction == MF_BACKWARD;
+    struct mfr_layer_device *on = layer->device;
+    struct mfr_dispatch_device *d = &on->dispatch;
+    float *rows = back ? on->out : on->rows;
+
+    if (layer->dispatch.splits.ep > 1) {
+        if (mfr_dispatch_device_there(d, on->send, rows, err))
+            return -1;
+        mfr_watch_mark(watch, back ? MF_PHASE_COMBINE : MF_PHASE_DISPATCH,
+            mfr_dispatch_ep_bytes(&layer->dispatch), NAN);
+    }
+    if (layer->dispatch.splits.etp > 1) {
+        if (mfr_dispatch_device_gather(d, rows, err))
+            return -1;
+        mfr_watch_mark(watch, back ? MF_PHASE_REDUCE : MF_PHASE_GATHER,
+            mfr_dispatch_etp_bytes(&layer->dispatch), NAN);
+    }
+    return mfr_dispatch_device_sort(d, rows, err);
+}
+
+static int device_back(
+    mfr_layer *layer, struct mfr_watch *watch, struct mf_error *err)
+{
+    const bool back = watch->direction == MF_BACKWARD;
+    struct mfr_layer_device *on = layer->device;
+    struct mfr_dispatch_device *d = &on->dispatch;
+
+    if (layer->dispatch.splits.etp > 1) {
+        if (mfr_dispatch_device_reduce(d, on->out, err))
+            return -1;
+        mfr_watch_mark(watch, back ? MF_PHASE_GATHER : MF_PHASE_REDUCE,
+            mfr_dispatch_etp_bytes(&layer->dispatch), NAN);
+    }
+    if (mfr_dispatch_device_back(
+            d, on->out, back ? on->send : on->returned, err))
+        return -1;
+    if (layer->dispatch.splits.ep > 1)
+        mfr_watch_mark(watch, back ? MF_PHASE_DISPATCH : MF_PHASE_COMBINE,
+            mfr_dispatch_ep_bytes(&layer->dispatch), NAN);
+    return 0;
+}
+
 /* Rows in SEND (or already in place) to ROWS, by expert. */
-static int rows_there(mfr_layer *layer, struct watch *watch, const float *send,
-    float *rows, struct mf_error *err)
+static int rows_there(mfr_layer *layer, struct mfr_watch *watch,
+    const float *send, float *rows, struct mf_error *err)
 {
     struct mfr_dispatch *d = &layer->dispatch;
     const bool back = watch->direction == MF_BACKWARD;
 
+    if (layer->device && layer->device->moves)
+        return device_there(layer, watch, err);
     if (d->splits.ep > 1) {
         if (mfr_dispatch_there(d, send, rows, err))
             return -1;
-        watch_mark(watch, back ? MF_PHASE_COMBINE : MF_PHASE_DISPATCH,
+        mfr_watch_mark(watch, back ? MF_PHASE_COMBINE : MF_PHASE_DISPATCH,
             mfr_dispatch_ep_bytes(d), NAN);
     }
     if (d->splits.etp > 1) {
         if (mfr_dispatch_gather(d, rows, err))
             return -1;
-        watch_mark(watch, back ? MF_PHASE_REDUCE : MF_PHASE_GATHER,
+        mfr_watch_mark(watch, back ? MF_PHASE_REDUCE : MF_PHASE_GATHER,
             mfr_dispatch_etp_bytes(d), NAN);
     }
     mfr_dispatch_sort(d, rows);
@@ -98,22 +121,24 @@ static int rows_there(mfr_layer *layer, struct watch *watch, const float *send,
 }
 
 /* ROWS, by expert, back to SEND. */
-static int rows_back(mfr_layer *layer, struct watch *watch, const float *rows,
-    float *send, struct mf_error *err)
+static int rows_back(mfr_layer *layer, struct mfr_watch *watch,
+    const float *rows, float *send, struct mf_error *err)
 {
     struct mfr_dispatch *d = &layer->dispatch;
     const bool back = watch->direction == MF_BACKWARD;
 
+    if (layer->device && layer->device->moves)
+        return device_back(layer, watch, err);
     if (d->splits.etp > 1) {
         if (mfr_dispatch_reduce(d, rows, err))
             return -1;
-        watch_mark(watch, back ? MF_PHASE_GATHER : MF_PHASE_REDUCE,
+        mfr_watch_mark(watch, back ? MF_PHASE_GATHER : MF_PHASE_REDUCE,
             mfr_dispatch_etp_bytes(d), NAN);
     }
     if (mfr_dispatch_back(d, rows, send, err))
         return -1;
     if (d->splits.ep > 1)
-        watch_mark(watch, back ? MF_PHASE_DISPATCH : MF_PHASE_COMBINE,
+        mfr_watch_mark(watch, back ? MF_PHASE_DISPATCH : MF_PHASE_COMBINE,
             mfr_dispatch_ep_bytes(d), NAN);
     return 0;
 }
@@ -123,8 +148,7 @@ static int rows_back(mfr_layer *layer, struct watch *watch, const float *rows,
 static int route(mfr_layer *layer, const float *x, struct mf_error *err)
 {
     if (layer->device)
-        return mfr_layer_device_route(
-            layer->device, &layer->router, &layer->weights, x, err);
+        return mfr_layer_device_route(layer->device, &layer->router, err);
     mfr_router_forward(&layer->router, layer->weights.router, x);
     return 0;
 }
@@ -146,22 +170,32 @@ static int permute(
     return 0;
 }
 
+/* What the experts made, for the way back. */
+static int unsort(mfr_layer *layer, struct mf_error *err)
+{
+    struct mfr_layer_device *on = layer->device;
+
+    if (on && on->moves)
+        return mfr_dispatch_device_unsort(&on->dispatch, on->out, err);
+    mfr_dispatch_unsort(&layer->dispatch, layer->experts.y);
+    return 0;
+}
+
 static int experts_there(mfr_layer *layer, struct mf_error *err)
 {
     struct mfr_experts *experts = &layer->experts;
     const int64_t *first = layer->dispatch.splits.first;
 
-    if (layer->device) {
-        if (mfr_layer_device_experts(
-                layer->device, first, experts->x, experts->y, err))
-            return -1;
-        return layer->received
-                   ? mfr_layer_device_received(layer->device,
-                         layer->dispatch.splits.rows, experts->x, err)
-                   : 0;
-    }
-    mfr_experts_forward(experts, &layer->weights, first);
-    return 0;
+    if (!layer->device)
+        mfr_experts_forward(experts, &layer->weights, first);
+    else if (mfr_layer_device_experts(
+                 layer->device, first, experts->x, experts->y, err))
+        return -1;
+    if (layer->device && layer->observed &&
+        mfr_layer_device_received(
+            layer->device, layer->dispatch.splits.rows, experts->x, err))
+        return -1;
+    return unsort(layer, err);
 }
 
 static int experts_back(mfr_layer *layer, struct mf_error *err)
@@ -169,11 +203,13 @@ static int experts_back(mfr_layer *layer, struct mf_error *err)
     struct mfr_experts *experts = &layer->experts;
     const int64_t *first = layer->dispatch.splits.first;
 
-    if (layer->device)
-        return mfr_layer_device_experts_back(
-            layer->device, first, experts->y, err);
-    mfr_experts_backward(experts, &layer->weights, &layer->gradients, first);
-    return 0;
+    if (!layer->device)
+        mfr_experts_backward(
+            experts, &layer->weights, &layer->gradients, first);
+    else if (mfr_layer_device_experts_back(
+                 layer->device, first, experts->y, err))
+        return -1;
+    return unsort(layer, err);
 }
 
 static int unpermute(mfr_layer *layer, float *y, struct mf_error *err)
@@ -181,8 +217,7 @@ static int unpermute(mfr_layer *layer, float *y, struct mf_error *err)
     const struct mfr_router *r = &layer->router;
 
     if (layer->device)
-        return mfr_layer_device_unpermute(
-            layer->device, layer->returned, y, err);
+        return mfr_layer_device_unpermute(layer->device, layer->returned, err);
     mfk_unpermute(r->tokens, r->topk, r->hidden, layer->returned, r->place,
         r->weights, y);
     return 0;
@@ -194,7 +229,7 @@ static int unpermute_back(
     const struct mfr_router *r = &layer->router;
 
     if (layer->device)
-        return mfr_layer_device_unpermute_back(layer->device, dy, send, err);
+        return mfr_layer_device_unpermute_back(layer->device, send, err);
     mfk_unpermute_backward(r->tokens, r->topk, r->hidden, layer->returned,
         r->place, r->weights, dy, send, r->dweights);
     return 0;
@@ -214,16 +249,42 @@ static int permute_back(mfr_layer *layer, float *dx, struct mf_error *err)
 static int route_back(mfr_layer *layer, float *dx, struct mf_error *err)
 {
     if (layer->device)
-        return mfr_layer_device_route_back(layer->device, dx, err);
+        return mfr_layer_device_route_back(layer->device, err);
     mfr_router_backward(&layer->router, layer->experts.kernel,
         layer->weights.router, layer->x, dx, layer->gradients.router);
     return 0;
 }
 
+/* The clock of the device, where nothing of a pass happens elsewhere. */
+static struct mfk_device *device_clock(const mfr_layer *layer)
+{
+    return layer->device && layer->device->resident ? layer->device->device
+                                                    : NULL;
+}
+
+/* Look for errors of the exchanges, read the clock, hand the result over. */
+static int pass_end(
+    mfr_layer *layer, struct mfr_watch *watch, float *out, struct mf_error *err)
+{
+    struct mfr_layer_device *on = layer->device;
+
+    if (!on)
+        return 0;
+    if (on->comms && on->device->api->comm_wait(
+                         on->device, on->comms->base, on->comms->timeout_s)) {
+        mfr_device_failed(on->device, err);
+        return mf_error_prefix(
+            err, "rank %d, ep or etp group", layer->comms->rank);
+    }
+    return mfr_watch_end(watch, err) || mfr_layer_device_output(on, out, err)
+               ? -1
+               : 0;
+}
+
 int mfr_layer_forward(
     mfr_layer *layer, const float *x, float *y, struct mf_error *err)
 {
-    struct watch watch = watch_start(layer, MF_FORWARD);
+    struct mfr_watch watch;
     const struct mfr_router *r = &layer->router;
     struct mfr_dispatch *d = &layer->dispatch;
     struct mfr_experts *experts = &layer->experts;
@@ -231,36 +292,40 @@ int mfr_layer_forward(
     float *send;
 
     layer->x = x;
+    if (layer->device &&
+        mfr_layer_device_input(layer->device, &layer->weights, x, err))
+        return -1;
+    mfr_watch_start(&watch, &layer->times, MF_FORWARD, device_clock(layer));
     if (route(layer, x, err))
         return -1;
-    watch_mark(&watch, MF_PHASE_ROUTE, NAN, route_flops(layer));
+    mfr_watch_mark(&watch, MF_PHASE_ROUTE, NAN, route_flops(layer));
     if (exchange_counts(layer, err))
         return -1;
     if (d->splits.members > 1)
-        watch_mark(&watch,
+        mfr_watch_mark(&watch,
             d->splits.ep > 1 ? MF_PHASE_DISPATCH : MF_PHASE_GATHER, NAN, NAN);
     send = mfr_dispatch_source(d, layer->send, experts->x);
     if (permute(layer, x, send, err))
         return -1;
-    watch_mark(&watch, MF_PHASE_PERMUTE, rows_bytes(layer, 1 + topk), NAN);
+    mfr_watch_mark(&watch, MF_PHASE_PERMUTE, rows_bytes(layer, 1 + topk), NAN);
     if (rows_there(layer, &watch, send, experts->x, err))
         return -1;
     if (experts_there(layer, err))
         return -1;
-    mfr_dispatch_unsort(d, experts->y);
-    watch_mark(&watch, MF_PHASE_EXPERTS, NAN, experts_flops(layer));
+    mfr_watch_mark(&watch, MF_PHASE_EXPERTS, NAN, experts_flops(layer));
     if (rows_back(layer, &watch, experts->y, layer->returned, err))
         return -1;
     if (unpermute(layer, y, err))
         return -1;
-    watch_mark(&watch, MF_PHASE_UNPERMUTE, rows_bytes(layer, 1 + topk), NAN);
-    return 0;
+    mfr_watch_mark(
+        &watch, MF_PHASE_UNPERMUTE, rows_bytes(layer, 1 + topk), NAN);
+    return pass_end(layer, &watch, y, err);
 }
 
 int mfr_layer_backward(
     mfr_layer *layer, const float *dy, float *dx, struct mf_error *err)
 {
-    struct watch watch = watch_start(layer, MF_BACKWARD);
+    struct mfr_watch watch;
     const struct mfr_router *r = &layer->router;
     struct mfr_dispatch *d = &layer->dispatch;
     struct mfr_experts *experts = &layer->experts;
@@ -269,27 +334,29 @@ int mfr_layer_backward(
 
     if (!layer->x)
         return mf_error_set(err, MF_FAILED, "backward without a forward pass");
+    if (layer->device && mfr_layer_device_output_grad(layer->device, dy, err))
+        return -1;
+    mfr_watch_start(&watch, &layer->times, MF_BACKWARD, device_clock(layer));
     send = mfr_dispatch_source(d, layer->send, experts->y);
     if (unpermute_back(layer, dy, send, err))
         return -1;
-    watch_mark(
+    mfr_watch_mark(
         &watch, MF_PHASE_UNPERMUTE, rows_bytes(layer, 1 + 2 * topk), NAN);
     if (rows_there(layer, &watch, send, experts->y, err))
         return -1;
     if (experts_back(layer, err))
         return -1;
-    mfr_dispatch_unsort(d, experts->y);
-    watch_mark(&watch, MF_PHASE_EXPERTS, NAN, 2 * experts_flops(layer));
+    mfr_watch_mark(&watch, MF_PHASE_EXPERTS, NAN, 2 * experts_flops(layer));
     if (rows_back(layer, &watch, experts->y, layer->send, err))
         return -1;
     if (permute_back(layer, dx, err))
         return -1;
-    watch_mark(&watch, MF_PHASE_PERMUTE, rows_bytes(layer, 1 + topk), NAN);
+    mfr_watch_mark(&watch, MF_PHASE_PERMUTE, rows_bytes(layer, 1 + topk), NAN);
     if (route_back(layer, dx, err))
         return -1;
-    watch_mark(&watch, MF_PHASE_ROUTE, NAN, 2 * route_flops(layer));
+    mfr_watch_mark(&watch, MF_PHASE_ROUTE, NAN, 2 * route_flops(layer));
     layer->x = NULL;
-    return 0;
+    return pass_end(layer, &watch, dx, err);
 }
 
 /* The group that expert gradients are summed over. */
@@ -314,6 +381,37 @@ static int reduce(mfr_layer *layer, enum mf_group_kind kind, int64_t n,
         layer->comms->comm[kind], n, values, layer->sum_scratch, err);
 }
 
+/* The same from device to device. */
+static int device_reduce_gradients(
+    mfr_layer *layer, double scale, struct mf_error *err)
+{
+    const enum mf_group_kind group = expert_group(layer);
+    const int64_t n = layer->expert_values;
+    const int64_t router = layer->shape.experts * layer->shape.hidden;
+    struct mfr_layer_device *on = layer->device;
+    const struct mfr_tensors *g = &on->gradient;
+    struct mfr_watch watch;
+
+    mfr_watch_resume(&watch, &layer->times, MF_BACKWARD, on->device);
+    if (mfr_layer_device_reduce(on, group, n, g->gate, scale, err) ||
+        mfr_layer_device_reduce(on, group, n, g->up, scale, err) ||
+        mfr_layer_device_reduce(on, group, n, g->down, scale, err))
+        return -1;
+    if (layer->comms->group_size[MF_GROUP_EDP] > 1)
+        mfr_watch_mark(&watch, MF_PHASE_GRAD_REDUCE_EXPERT,
+            3.0 * (double)n * sizeof(float), NAN);
+    if (mfr_layer_device_reduce(
+            on, MF_GROUP_TP_DP_CP, router, g->router, scale, err))
+        return -1;
+    mfr_watch_mark(&watch, MF_PHASE_GRAD_REDUCE_DENSE,
+        (double)router * sizeof(float), NAN);
+    if (mfr_watch_end(&watch, err))
+        return -1;
+    return layer->observed
+               ? mfr_layer_device_gradients(on, &layer->gradients, err)
+               : 0;
+}
+
 int mfr_layer_reduce_gradients(
     mfr_layer *layer, double scale, struct mf_error *err)
 {
@@ -321,8 +419,11 @@ int mfr_layer_reduce_gradients(
     const int64_t n = layer->expert_values;
     const int64_t router = layer->shape.experts * layer->shape.hidden;
     struct mfr_tensors *g = &layer->gradients;
-    struct watch watch = {layer, MF_BACKWARD, mfr_now()};
+    struct mfr_watch watch;
 
+    if (layer->device && layer->device->comms)
+        return device_reduce_gradients(layer, scale, err);
+    mfr_watch_resume(&watch, &layer->times, MF_BACKWARD, NULL);
     if (layer->device && mfr_layer_device_gradients(layer->device, g, err))
         return -1;
     if (reduce(layer, group, n, g->gate, scale, err) ||
@@ -330,12 +431,12 @@ int mfr_layer_reduce_gradients(
         reduce(layer, group, n, g->down, scale, err))
         return -1;
     if (layer->comms->group_size[MF_GROUP_EDP] > 1)
-        watch_mark(&watch, MF_PHASE_GRAD_REDUCE_EXPERT,
+        mfr_watch_mark(&watch, MF_PHASE_GRAD_REDUCE_EXPERT,
             3.0 * (double)n * sizeof(float), NAN);
     if (reduce(layer, MF_GROUP_TP_DP_CP, router, g->router, scale, err))
         return -1;
     if (layer->comms->group_size[MF_GROUP_TP_DP_CP] > 1)
-        watch_mark(&watch, MF_PHASE_GRAD_REDUCE_DENSE,
+        mfr_watch_mark(&watch, MF_PHASE_GRAD_REDUCE_DENSE,
             (double)router * sizeof(float), NAN);
     return 0;
 }

@@ -14,7 +14,7 @@
 #include "kernels/device/api.h"
 #include "kernels/kernels.h"
 #include "planner/layout/phase.h"
-#include "runtime/comm.h"
+#include "runtime/comm_device.h"
 #include "runtime/shape.h"
 #include "runtime/shard.h"
 
@@ -82,6 +82,7 @@ struct mfr_use {
 
 struct mfr_times {
     struct mfr_use use[MF_PHASES][MF_DIRECTIONS];
+    double pass_s[MF_DIRECTIONS]; /* all phases of the pass together */
 };
 
 typedef struct mfr_layer mfr_layer;
@@ -99,11 +100,14 @@ struct mfr_layer_options {
     enum mfk_gemm kernel; /* of the experts */
     enum mfr_fault fault;
     struct mfk_device *device; /* does the work of a rank; NULL: the CPU */
-    bool received;             /* for mfr_layer_received after each pass */
+    /* Its own exchanges; NULL: rows travel through host memory and MPI. */
+    const struct mfr_device_comms *device_comms;
+    bool observed; /* the host reads routes, received rows and gradients */
 };
 
-/* Weights and gradients begin as zeros. COMMS and the device must outlive the
- * layer. Collective over the ETP x EP group, whose ranks all return the same.
+/* Weights and gradients begin as zeros. COMMS and what OPTIONS point to must
+ * outlive the layer. Collective over the ETP x EP group, whose ranks all return
+ * the same.
  */
 int mfr_layer_create(const struct mfr_shape *shape,
     const struct mf_layout *layout, const struct mfr_comms *comms,

@@ -96,22 +96,24 @@ static size_t largest_gradient(const struct mfr_layer_device *d)
     return (size_t)(n > router ? n : router);
 }
 
-int mfr_layer_device_create(struct mfk_device *device,
+int mfr_layer_device_create(const struct mfr_layer_options *options,
     const struct mfr_router *router, const struct mfr_tensors *tensors,
-    enum mfk_gemm kernel, bool resident, struct mfr_layer_device **out,
-    struct mf_error *err)
+    bool alone, struct mfr_layer_device **out, struct mf_error *err)
 {
     struct mfr_layer_device *d = calloc(1, sizeof *d);
 
     *out = NULL;
     if (!d)
         return mf_error_set(err, MF_FAILED, "out of memory");
-    d->device = device;
+    d->device = options->device;
     d->router = router;
     d->local = tensors->experts;
     d->ffn = tensors->ffn;
-    d->kernel = kernel;
-    d->resident = resident;
+    d->kernel = options->kernel;
+    d->observed = options->observed;
+    d->comms = options->device_comms;
+    d->moves = d->comms && !alone;
+    d->resident = d->comms || alone;
     d->weights_new = true;
     d->gradients_old = true;
     d->product = calloc((size_t)d->local * 2, sizeof *d->product);
@@ -146,6 +148,7 @@ void mfr_layer_device_free(struct mfr_layer_device *d)
 {
     if (!d)
         return;
+    mfr_dispatch_device_free(&d->dispatch);
     room_give(d);
     tensors_give(d, &d->weight);
     tensors_give(d, &d->gradient);
@@ -172,6 +175,8 @@ int mfr_layer_device_room(
 {
     const int64_t h = d->router->hidden;
 
+    if (d->moves && mfr_dispatch_device_room(&d->dispatch, err))
+        return -1;
     if (d->rows && rows <= d->room)
         return 0;
     room_give(d);
@@ -205,9 +210,49 @@ static int tensors_copy(struct mfr_layer_device *d, const struct mfr_tensors *t,
                : 0;
 }
 
-int mfr_layer_device_route(struct mfr_layer_device *d,
-    struct mfr_router *router, const struct mfr_tensors *weights,
-    const float *x, struct mf_error *err)
+int mfr_layer_device_input(struct mfr_layer_device *d,
+    const struct mfr_tensors *weights, const float *x, struct mf_error *err)
+{
+    if (d->weights_new && tensors_copy(d, &d->weight, weights, true, err))
+        return -1;
+    d->weights_new = false;
+    return upload(
+        d, d->x, x, bytes_of(d->router->tokens, d->router->hidden), err);
+}
+
+int mfr_layer_device_output_grad(
+    struct mfr_layer_device *d, const float *dy, struct mf_error *err)
+{
+    return upload(
+        d, d->dx, dy, bytes_of(d->router->tokens, d->router->hidden), err);
+}
+
+int mfr_layer_device_output(
+    struct mfr_layer_device *d, float *y, struct mf_error *err)
+{
+    return download(
+        d, y, d->dx, bytes_of(d->router->tokens, d->router->hidden), err);
+}
+
+/* Choices, weights and places for the host. */
+static int route_observe(
+    struct mfr_layer_device *d, struct mfr_router *router, struct mf_error *err)
+{
+    const int64_t n = router->tokens * router->topk;
+
+    if (!d->observed)
+        return 0;
+    return download(d, router->ids, d->ids, (size_t)n * sizeof(int32_t), err) ||
+                   download(
+                       d, router->weights, d->weights, bytes_of(n, 1), err) ||
+                   download(d, router->place, d->place,
+                       (size_t)n * sizeof(int64_t), err)
+               ? -1
+               : 0;
+}
+
+int mfr_layer_device_route(
+    struct mfr_layer_device *d, struct mfr_router *router, struct mf_error *err)
 {
     const int64_t n = router->tokens * router->topk;
     const struct mfk_device_router how = {
@@ -229,11 +274,7 @@ int mfr_layer_device_route(struct mfr_layer_device *d,
         .c = d->logits,
     };
 
-    if (d->weights_new && tensors_copy(d, &d->weight, weights, true, err))
-        return -1;
-    d->weights_new = false;
-    if (upload(d, d->x, x, bytes_of(router->tokens, router->hidden), err) ||
-        done(d, mfk_device_exact(d->device, &logits), err) ||
+    if (done(d, mfk_device_exact(d->device, &logits), err) ||
         done(d,
             mfk_device_route(
                 d->device, &how, d->logits, d->scores, d->ids, d->weights),
@@ -241,17 +282,11 @@ int mfr_layer_device_route(struct mfr_layer_device *d,
         done(d,
             mfk_device_group(d->device, n, router->experts, d->ids, d->part,
                 d->counts, d->place),
-            err))
+            err) ||
+        route_observe(d, router, err))
         return -1;
-    return download(d, router->ids, d->ids, (size_t)n * sizeof(int32_t), err) ||
-                   download(
-                       d, router->weights, d->weights, bytes_of(n, 1), err) ||
-                   download(d, router->place, d->place,
-                       (size_t)n * sizeof(int64_t), err) ||
-                   download(d, router->counts, d->counts,
-                       (size_t)router->experts * sizeof(int64_t), err)
-               ? -1
-               : 0;
+    return download(d, router->counts, d->counts,
+        (size_t)router->experts * sizeof(int64_t), err);
 }
 
 /* Rows that others need go to the host; those of this rank alone stay. */
@@ -259,7 +294,7 @@ static int hand_out(struct mfr_layer_device *d, void *host, const void *from,
     int64_t rows, struct mf_error *err)
 {
     if (d->resident)
-        return done(d, d->device->api->wait(d->device), err);
+        return 0;
     return download(d, host, from, bytes_of(rows, d->router->hidden), err);
 }
 
@@ -271,11 +306,19 @@ static int hand_in(struct mfr_layer_device *d, void *to, const void *host,
     return upload(d, to, host, bytes_of(rows, d->router->hidden), err);
 }
 
+/* Where rows by expert go that are to become TARGET. */
+static float *source(struct mfr_layer_device *d, float *target)
+{
+    if (d->moves)
+        return mfr_dispatch_device_source(&d->dispatch, d->send, target);
+    return d->resident ? target : d->send;
+}
+
 int mfr_layer_device_permute(
     struct mfr_layer_device *d, float *send, struct mf_error *err)
 {
     const struct mfr_router *r = d->router;
-    float *to = d->resident ? d->rows : d->send;
+    float *to = source(d, d->rows);
 
     if (done(d,
             mfk_device_permute(d->device, MFK_F32, r->tokens, r->topk,
@@ -369,36 +412,34 @@ int mfr_layer_device_experts(struct mfr_layer_device *d, const int64_t *first,
     return hand_out(d, out, d->out, all, err);
 }
 
-int mfr_layer_device_unpermute(struct mfr_layer_device *d,
-    const float *returned, float *y, struct mf_error *err)
+int mfr_layer_device_unpermute(
+    struct mfr_layer_device *d, const float *returned, struct mf_error *err)
 {
     const struct mfr_router *r = d->router;
     const int64_t n = r->tokens * r->topk;
 
     /* Kept for the backward pass, which the next experts would overwrite. */
-    if (d->resident) {
+    if (d->resident && !d->moves) {
         float *kept = d->returned;
 
         d->returned = d->out;
         d->out = kept;
     }
-    if (hand_in(d, d->returned, returned, n, err) ||
-        done(d,
-            mfk_device_unpermute(d->device, MFK_F32, r->tokens, r->topk,
-                r->hidden, d->returned, d->place, d->weights, d->dx),
-            err))
+    if (hand_in(d, d->returned, returned, n, err))
         return -1;
-    return download(d, y, d->dx, bytes_of(r->tokens, r->hidden), err);
+    return done(d,
+        mfk_device_unpermute(d->device, MFK_F32, r->tokens, r->topk, r->hidden,
+            d->returned, d->place, d->weights, d->dx),
+        err);
 }
 
-int mfr_layer_device_unpermute_back(struct mfr_layer_device *d, const float *dy,
-    float *send, struct mf_error *err)
+int mfr_layer_device_unpermute_back(
+    struct mfr_layer_device *d, float *send, struct mf_error *err)
 {
     const struct mfr_router *r = d->router;
-    float *to = d->resident ? d->out : d->send;
+    float *to = source(d, d->out);
 
-    if (upload(d, d->dx, dy, bytes_of(r->tokens, r->hidden), err) ||
-        done(d,
+    if (done(d,
             mfk_device_unpermute_backward(d->device, MFK_F32, r->tokens,
                 r->topk, r->hidden, d->returned, d->place, d->weights, d->dx,
                 to, d->dweights),
@@ -466,7 +507,7 @@ int mfr_layer_device_permute_back(
     struct mfr_layer_device *d, const float *send, struct mf_error *err)
 {
     const struct mfr_router *r = d->router;
-    float *from = d->resident ? d->out : d->send;
+    float *from = d->resident && !d->moves ? d->out : d->send;
 
     if (hand_in(d, from, send, r->tokens * r->topk, err))
         return -1;
@@ -477,7 +518,7 @@ int mfr_layer_device_permute_back(
 }
 
 int mfr_layer_device_route_back(
-    struct mfr_layer_device *d, float *dx, struct mf_error *err)
+    struct mfr_layer_device *d, struct mf_error *err)
 {
     const struct mfr_router *r = d->router;
     const struct mfk_device_router how = {
@@ -514,10 +555,23 @@ int mfr_layer_device_route_back(
             mfk_device_route_backward(d->device, &how, d->scores, d->ids,
                 d->dweights, NULL, d->dlogits),
             err) ||
-        done(d, mfk_device_exact(d->device, &to_dx), err) ||
-        done(d, mfk_device_exact(d->device, &to_weight), err))
+        done(d, mfk_device_exact(d->device, &to_dx), err))
         return -1;
-    return download(d, dx, d->dx, bytes_of(r->tokens, r->hidden), err);
+    return done(d, mfk_device_exact(d->device, &to_weight), err);
+}
+
+int mfr_layer_device_reduce(struct mfr_layer_device *d, enum mf_group_kind kind,
+    int64_t n, float *values, double scale, struct mf_error *err)
+{
+    if (scale != 1 &&
+        done(d, mfk_device_scale(d->device, MFK_F32, n, (float)scale, values),
+            err))
+        return -1;
+    if (!d->comms->comm[kind])
+        return 0;
+    return done(d,
+        d->device->api->comm_sum(d->device, d->comms->comm[kind], n, values),
+        err);
 }
 
 /* HOST[n] += FROM[n], which is on the device. */

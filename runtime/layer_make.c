@@ -157,6 +157,16 @@ static void layer_place(mfr_layer *layer, const struct mf_layout *layout)
     layer->experts.ffn = t->ffn;
 }
 
+static int device_exchange(mfr_layer *layer,
+    const struct mfr_layer_options *options, struct mf_error *err)
+{
+    if (!layer->device || !layer->device->moves)
+        return 0;
+    return mfr_dispatch_device_init(&layer->device->dispatch,
+        options->device_comms, &layer->dispatch.splits, layer->shape.hidden,
+        err);
+}
+
 int mfr_layer_create(const struct mfr_shape *shape,
     const struct mf_layout *layout, const struct mfr_comms *comms,
     const struct mfr_layer_options *options, mfr_layer **layer,
@@ -175,19 +185,19 @@ int mfr_layer_create(const struct mfr_shape *shape,
         new->shape = *shape;
         new->comms = comms;
         new->fault = options->fault;
-        new->received = options->received;
+        new->observed = options->observed;
         new->dispatch.row = MPI_DATATYPE_NULL;
         new->experts.kernel = options->kernel;
         layer_place(new, layout);
         rc = layer_alloc(new, err);
         if (rc == 0 && options->device)
-            rc = mfr_layer_device_create(options->device, &new->router,
-                &new->weights, options->kernel,
+            rc = mfr_layer_device_create(options, &new->router, &new->weights,
                 comms->group_size[MF_GROUP_ETP_EP] == 1, &new->device, err);
     }
     if (mfr_agree(group, rc, err) ||
         mfr_dispatch_init(&new->dispatch, shape, comms, &new->shard,
-            layout->tp * layout->cp, err)) {
+            layout->tp * layout->cp, err) ||
+        device_exchange(new, options, err)) {
         mfr_layer_free(new);
         return -1;
     }

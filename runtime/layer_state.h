@@ -14,7 +14,7 @@ struct mfr_layer {
     struct mfr_shape shape;
     const struct mfr_comms *comms;
     enum mfr_fault fault;
-    bool received; /* the host needs the rows, wherever they are */
+    bool observed; /* the host needs results, wherever they are */
     struct mfr_shard shard;
     int64_t expert_values; /* in each of gate, up and down */
     struct mfr_tensors weights, gradients;

@@ -10,6 +10,9 @@ libmoefold_runtime_a_SOURCES = \
     runtime/comm.h runtime/comm.c runtime/sum.c \
     runtime/data.h runtime/data.c \
     runtime/device.h runtime/device.c \
+    runtime/comm_device.h runtime/comm_device.c \
+    runtime/dispatch_device.h runtime/dispatch_device.c \
+    runtime/watch.h runtime/watch.c \
     runtime/dispatch.h runtime/dispatch.c \
     runtime/experts.h runtime/experts.c \
     runtime/layer.h runtime/layer.c runtime/layer_make.c \

@@ -29,6 +29,8 @@ static int verify(
         .seed = (uint64_t)options->seed,
         .fault = options->fault,
         .backend = options->backend,
+        .comm = options->comm,
+        .padded = options->padded,
     };
     const struct mfr_walk_options walk = {
         .json = options->json,
@@ -37,6 +39,8 @@ static int verify(
         .seed = (uint64_t)options->seed,
         .fault = options->fault,
         .backend = options->backend,
+        .comm = options->comm,
+        .padded = options->padded,
     };
 
     return options->mode == MFR_MODE_VERIFY

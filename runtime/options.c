@@ -45,16 +45,6 @@ static int take_seed(
     return mf_number_parse(value, "--seed", 0, INT64_MAX, &options->seed, err);
 }
 
-/* This program's one choice of NAME. */
-static int take_only(
-    const char *name, const char *value, const char *only, struct mf_error *err)
-{
-    if (!strcmp(value, only))
-        return 0;
-    return mf_error_set(
-        err, MF_INVALID, "%s %s: this build has %s only", name, value, only);
-}
-
 static int take_backend(
     struct mfr_options *options, const char *value, struct mf_error *err)
 {
@@ -68,8 +58,29 @@ static int take_backend(
 static int take_comm(
     struct mfr_options *options, const char *value, struct mf_error *err)
 {
-    (void)options;
-    return take_only("--comm", value, "mpi", err);
+    static const char *const names[] = {
+        [MFR_COMM_AUTO] = "auto",
+        [MFR_COMM_MPI] = "mpi",
+        [MFR_COMM_NCCL] = "nccl",
+    };
+
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
+        if (!strcmp(value, names[i])) {
+            options->comm = (enum mfr_comm_kind)i;
+            return 0;
+        }
+    return mf_error_set(
+        err, MF_INVALID, "--comm %s: it is mpi, nccl or auto", value);
+}
+
+static int take_exchange(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    options->padded = !strcmp(value, "padded");
+    if (options->padded || !strcmp(value, "exact"))
+        return 0;
+    return mf_error_set(
+        err, MF_INVALID, "--exchange %s: it is exact or padded", value);
 }
 
 static int take_experts(
@@ -188,9 +199,12 @@ static const struct option table[] = {
     {"seed", "N", "of weights, inputs and gradients (1)", take_seed},
     {"experts", "blas|exact", "product of the experts (blas where it is)",
         take_experts},
-    {"backend", "cpu|cuda|auto",
-        "what computes (auto: cuda for GPU plans, where it is)", take_backend},
-    {"comm", "mpi", "what communicates", take_comm},
+    {"backend", "cpu|cuda|auto", "what computes (auto: cuda for GPU plans)",
+        take_backend},
+    {"comm", "mpi|nccl|auto", "what communicates (auto: nccl between GPUs)",
+        take_comm},
+    {"exchange", "exact|padded",
+        "between GPUs: rows as they are, or equal counts", take_exchange},
     {"db", "FILE", "history ($MOEFOLD_DB, else in the XDG data folder)",
         take_db},
     {"no-history", NULL, "record nothing", take_no_history},
@@ -219,10 +233,10 @@ void mfr_options_help(void)
 
         snprintf(text, sizeof text, "--%s%s%s", o->name, o->value ? " " : "",
             o->value ? o->value : "");
-        printf("  %-22s %s\n", text, o->help);
+        printf("  %-23s %s\n", text, o->help);
     }
-    fputs("  --help                 show this\n"
-          "  --version              show the version\n"
+    fputs("  --help                  show this\n"
+          "  --version               show the version\n"
           "OPENBLAS_NUM_THREADS: threads a rank's products use (1).\n"
           "Exit status: 0 done, 1 it failed, 2 wrong usage or input, 3 a "
           "difference found.\n",

@@ -9,6 +9,7 @@
 
 #include "kernels/kernels.h"
 #include "planner/layout/error.h"
+#include "runtime/device.h"
 #include "runtime/layer.h"
 
 enum mfr_mode {
@@ -29,6 +30,8 @@ struct mfr_options {
     int64_t seed;
     enum mfk_gemm kernel;
     const char *backend; /* "auto", "cpu", or a plug-in's name */
+    enum mfr_comm_kind comm;
+    bool padded; /* exchanges between devices */
     enum mfr_fault fault;
     const char *db, *run_dir; /* NULL: not given */
     bool no_history, json, quiet, full;

@@ -51,7 +51,7 @@ static int setup_tensors(struct mfr_run *run, struct mf_error *err)
 static int setup_layer(struct mfr_run *run, struct mf_error *err)
 {
     const struct mf_layout *layout = &run->entry->layout;
-    const struct mfr_layer_options how = {
+    struct mfr_layer_options how = {
         .kernel = run->options->kernel,
         .device = run->device.device,
     };
@@ -66,6 +66,9 @@ static int setup_layer(struct mfr_run *run, struct mf_error *err)
         *run->alone = run->comms.hung;
         return -1;
     }
+    if (mfr_device_comms_choose(&run->comms, &run->device, run->options->comm,
+            run->options->padded, &run->device_comms, &how.device_comms, err))
+        return -1;
     rc = mfr_layer_create(
         &run->shape, layout, &run->comms, &how, &run->layer, err);
     if (mfr_agree(run->world, rc, err))
@@ -90,6 +93,15 @@ static int iterate(struct mfr_run *run, bool first, struct mfr_record *record,
     if (rc == 0)
         rc = mfr_layer_backward(run->layer, run->dy, run->dx, err);
     record->layer_s = mfr_now() - start;
+    if (run->device_comms.device) {
+        const struct mfr_times *times = mfr_layer_times(run->layer);
+
+        /* Without handing tokens to and from the host, which a model's next
+         * layer would not do.
+         */
+        record->layer_s =
+            times->pass_s[MF_FORWARD] + times->pass_s[MF_BACKWARD];
+    }
     if (first) {
         rc = mfr_agree(run->world, rc, err);
         *run->alone = false;
@@ -163,6 +175,7 @@ int mfr_run_main(MPI_Comm world, const struct mfr_options *options,
         mfr_layer_free(run.layer);
         if (run.have_comms)
             mfr_comms_free(&run.comms);
+        mfr_device_comms_free(&run.device_comms);
         mfr_device_close(&run.device);
     }
     if (run.have_plan)

@@ -82,7 +82,7 @@ static void record_texts(struct mfr_run *run, const char *command)
     copy(r->cluster, sizeof r->cluster, run->plan.cluster.name);
     copy(r->job_id, sizeof r->job_id, job ? job : "");
     copy(r->backend, sizeof r->backend, mfr_device_name(&run->device));
-    copy(r->comm, sizeof r->comm, "mpi");
+    copy(r->comm, sizeof r->comm, run->device_comms.device ? "nccl" : "mpi");
     copy(r->experts_kernel, sizeof r->experts_kernel,
         run->options->kernel == MFK_EXACT ? "exact" : "blas");
     copy(r->dispatcher, sizeof r->dispatcher,

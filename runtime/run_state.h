@@ -20,7 +20,8 @@ struct mfr_run {
     struct mfr_shape shape;
     struct mfr_comms comms;
     bool have_comms;
-    struct mfr_device device; /* none: the CPU */
+    struct mfr_device device;             /* none: the CPU */
+    struct mfr_device_comms device_comms; /* none: MPI */
     mfr_layer *layer;
     float *x, *y, *dy, *dx; /* [tokens][hidden] */
     struct mfr_timing timing;

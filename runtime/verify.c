@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "runtime/device.h"
+#include "runtime/comm_device.h"
 #include "runtime/setup.h"
 #include "runtime/verify_case.h"
 
@@ -186,6 +186,7 @@ static int verify_entry(MPI_Comm world,
         .fault = options->fault,
     };
     struct mfr_device device = {0};
+    struct mfr_device_comms device_comms;
     struct mfr_comms comms;
     int size, rc;
 
@@ -204,7 +205,11 @@ static int verify_entry(MPI_Comm world,
         mfr_device_close(&device);
         return -1;
     }
-    rc = verify_layout(options, &entry->layout, &comms, &work, held, err);
+    rc = mfr_device_comms_choose(&comms, &device, options->comm,
+        options->padded, &device_comms, &work.device_comms, err);
+    if (rc == 0)
+        rc = verify_layout(options, &entry->layout, &comms, &work, held, err);
+    mfr_device_comms_free(&device_comms);
     mfr_comms_free(&comms);
     mfr_device_close(&device);
     return rc;

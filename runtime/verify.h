@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "planner/layout/plan.h"
+#include "runtime/device.h"
 #include "runtime/layer.h"
 
 struct mfr_verify_options {
@@ -21,6 +22,8 @@ struct mfr_verify_options {
     uint64_t seed;        /* of the weights and tokens */
     enum mfr_fault fault; /* seeded, to see that it is found */
     const char *backend;  /* as mfr_device_choose takes it */
+    enum mfr_comm_kind comm;
+    bool padded; /* exchanges between devices */
 };
 
 /* The shape of ENTRY's layer, cut down to bounded work unless FULL: experts

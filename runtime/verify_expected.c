@@ -48,7 +48,7 @@ static int alone_create(const struct mfr_verifier *verifier,
 {
     int64_t rows = work->shape.seq * work->shape.batch;
     const struct mfr_layer_options how = {
-        .kernel = work->kernel, .device = work->device, .received = true};
+        .kernel = work->kernel, .device = work->device, .observed = true};
 
     *alone = (struct alone){0};
     if (mfr_layer_create(&work->shape, &verifier->alone_layout,

@@ -30,7 +30,8 @@ static int folded_create(const struct mfr_verifier *verifier,
         .kernel = work->kernel,
         .fault = work->fault,
         .device = work->device,
-        .received = true,
+        .device_comms = work->device_comms,
+        .observed = true,
     };
     int64_t tokens;
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/device.h"
+#include "runtime/comm_device.h"
 #include "runtime/verify.h"
 #include "runtime/verify_case.h"
 
@@ -85,6 +85,7 @@ struct walk {
     struct mfr_verify_case work[WALK_CASES];
     int64_t layouts, failed, near_ties;
     json_t *failures; /* rank 0 with --json */
+    struct mfr_device device;
     struct mf_error *err;
 };
 
@@ -192,6 +193,8 @@ static int walk_cases_of(struct walk *walk, const struct mf_layout *layout,
 static int walk_layout(const struct mf_layout *layout, void *data)
 {
     struct walk *walk = data;
+    const struct mfr_device_comms *used;
+    struct mfr_device_comms device_comms;
     struct mfr_verifier verifier;
     struct mfr_comms comms;
     int rc;
@@ -199,11 +202,17 @@ static int walk_layout(const struct mf_layout *layout, void *data)
     if (mfr_comms_create(
             walk->world, layout, COMM_TIMEOUT_S, &comms, walk->err))
         return -1;
-    rc = mfr_verifier_create(&comms, layout, &verifier, walk->err);
+    rc = mfr_device_comms_choose(&comms, &walk->device, walk->options->comm,
+        walk->options->padded, &device_comms, &used, walk->err);
+    for (int i = 0; i < WALK_CASES; i++)
+        walk->work[i].device_comms = used;
+    if (!rc)
+        rc = mfr_verifier_create(&comms, layout, &verifier, walk->err);
     if (!rc) {
         rc = walk_cases_of(walk, layout, &verifier);
         mfr_verifier_free(&verifier);
     }
+    mfr_device_comms_free(&device_comms);
     mfr_comms_free(&comms);
     return rc;
 }
@@ -239,16 +248,15 @@ int mfr_walk_main(MPI_Comm world, const struct mfr_walk_options *options,
     bool *held, struct mf_error *err)
 {
     struct walk walk = {.world = world, .options = options, .err = err};
-    struct mfr_device device;
     int size, rc = 0;
 
     if (mfr_mpi(
             MPI_Comm_rank(world, &walk.rank), "verify: MPI_Comm_rank", err) ||
         mfr_mpi(MPI_Comm_size(world, &size), "verify: MPI_Comm_size", err))
         return -1;
-    if (mfr_device_choose(world, options->backend, NULL, &device, err))
+    if (mfr_device_choose(world, options->backend, NULL, &walk.device, err))
         return -1;
-    walk_cases(options, size, device.device, walk.work);
+    walk_cases(options, size, walk.device.device, walk.work);
     walk.failures = json_array();
     if (!walk.failures)
         rc = mf_error_set(err, MF_FAILED, "verify: out of memory");
@@ -265,6 +273,6 @@ int mfr_walk_main(MPI_Comm world, const struct mfr_walk_options *options,
     rc = mfr_agree(world, rc, err);
 out:
     json_decref(walk.failures);
-    mfr_device_close(&device);
+    mfr_device_close(&walk.device);
     return rc;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "planner/layout/layout.h"
+#include "runtime/device.h"
 #include "runtime/layer.h"
 
 struct mfr_walk_options {
@@ -18,6 +19,8 @@ struct mfr_walk_options {
     uint64_t seed;
     enum mfr_fault fault;
     const char *backend; /* as mfr_device_choose takes it */
+    enum mfr_comm_kind comm;
+    bool padded; /* exchanges between devices */
 };
 
 /* Call VISIT for every layout of WORLD: all factorings tp*cp*dp*pp, with

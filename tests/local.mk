@@ -21,6 +21,7 @@ include tests/unit/cost/local.mk
 include tests/unit/launcher/local.mk
 include tests/unit/kernels/local.mk
 include tests/unit/device/local.mk
+include tests/gpu/local.mk
 include tests/unit/runtime/local.mk
 include tests/unit/cli/local.mk
 include tests/command/local.mk

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The CUDA plug-in: memory, copies, kernels, cuBLAS products and events.
  */
+#include "config.h"
+
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <limits.h>
@@ -11,6 +13,9 @@
 
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/multiply.h"
+#if HAVE_NCCL
+#include "kernels/cuda/nccl.h"
+#endif
 
 struct cuda {
     struct mfk_device base;
@@ -263,6 +268,21 @@ static int cuda_elapsed(
     return 0;
 }
 
+#if HAVE_NCCL
+static int cuda_comm_create(struct mfk_device *device, const unsigned char *id,
+    int ranks, int rank, struct mfk_comm **comm)
+{
+    return mfk_nccl_create(
+        device, cuda_of(device)->stream, id, ranks, rank, comm);
+}
+
+static void cuda_comm_free(struct mfk_device *device, struct mfk_comm *comm)
+{
+    (void)device;
+    mfk_nccl_free(comm);
+}
+#endif
+
 static void cuda_range_push(struct mfk_device *device, const char *name)
 {
     (void)device;
@@ -295,6 +315,15 @@ const struct mfk_device_api mfk_device_plugin = {
     .multiply = cuda_multiply,
     .stamp = cuda_stamp,
     .elapsed = cuda_elapsed,
+#if HAVE_NCCL
+    .comm_id = mfk_nccl_id,
+    .comm_create = cuda_comm_create,
+    .comm_split = mfk_nccl_split,
+    .comm_free = cuda_comm_free,
+    .comm_exchange = mfk_nccl_exchange,
+    .comm_sum = mfk_nccl_sum,
+    .comm_wait = mfk_nccl_wait,
+#endif
     .range_push = cuda_range_push,
     .range_pop = cuda_range_pop,
 };

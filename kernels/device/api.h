@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Grows with every change of this header. */
-#define MFK_DEVICE_ABI 1
+#define MFK_DEVICE_ABI 2
 /* The symbol of a plug-in: a const struct mfk_device_api. */
 #define MFK_DEVICE_SYMBOL "mfk_device_plugin"
 
@@ -63,6 +63,27 @@ struct mfk_product {
     const void *a, *b;
     void *c;
     bool add; /* += */
+};
+
+/* Ranks that exchange rows from device to device. */
+struct mfk_comm;
+#define MFK_COMM_ID 128 /* bytes that rank 0 makes and all ranks need */
+
+/* Rows of WIDTH elements: SEND[p] of them from row SEND_AT[p] of FROM to peer
+ * p, and TAKE[p] from it to row TAKE_AT[p] of TO; this rank is a peer too. The
+ * arrays are the host's. No pair has more than MOST rows, the same number on
+ * all ranks. PADDED: every pair exchanges MOST rows in one equal-count
+ * call, through SCRATCH, of which mfk_exchange_scratch says the bytes; else
+ * exact sends and receives in one group. The result is the same.
+ */
+struct mfk_exchange {
+    enum mfk_type type;
+    int64_t width, most;
+    const void *from;
+    void *to;
+    const int *send, *send_at, *take, *take_at;
+    bool padded;
+    void *scratch;
 };
 
 struct mfk_device_facts {
@@ -112,6 +133,26 @@ struct mfk_device_api {
     /* Seconds between two stamps; waits for the second. */
     int (*elapsed)(
         struct mfk_device *device, int from, int to, double *seconds);
+    /* Communication; NULL where the plug-in was built without. Calls are
+     * queued, and made in the same order on all ranks of a COMM.
+     */
+    int (*comm_id)(struct mfk_device *device, unsigned char id[MFK_COMM_ID]);
+    int (*comm_create)(struct mfk_device *device, const unsigned char *id,
+        int ranks, int rank, struct mfk_comm **comm);
+    /* Ranks of BASE with the same COLOR, by KEY. */
+    int (*comm_split)(struct mfk_device *device, struct mfk_comm *base,
+        int color, int key, struct mfk_comm **comm);
+    void (*comm_free)(struct mfk_device *device, struct mfk_comm *comm);
+    int (*comm_exchange)(struct mfk_device *device, struct mfk_comm *comm,
+        const struct mfk_exchange *exchange);
+    /* values[n], fp32, summed over COMM in place: the same on all ranks. */
+    int (*comm_sum)(struct mfk_device *device, struct mfk_comm *comm, int64_t n,
+        float *values);
+    /* Wait for the stream, looking for errors of COMM; past TIMEOUT_S seconds
+     * the communicator is aborted and that is an error.
+     */
+    int (*comm_wait)(
+        struct mfk_device *device, struct mfk_comm *comm, double timeout_s);
     /* Named ranges for profilers. */
     void (*range_push)(struct mfk_device *device, const char *name);
     void (*range_pop)(struct mfk_device *device);

@@ -217,6 +217,14 @@ int mfk_device_swiglu_backward(struct mfk_device *device, enum mfk_type type,
     return LAUNCH(device, typed(MFK_mfd_swiglu_backward_f32, type), rows, args);
 }
 
+size_t mfk_exchange_scratch(const struct mfk_exchange *exchange, int ranks)
+{
+    const size_t element = exchange->type == MFK_BF16 ? 2 : 4;
+
+    return 2 * (size_t)ranks * (size_t)exchange->most *
+           (size_t)exchange->width * element;
+}
+
 int mfk_device_add(struct mfk_device *device, enum mfk_type type, int64_t n,
     float factor, const void *part, void *sum)
 {

@@ -66,6 +66,9 @@ int mfk_device_swiglu_backward(struct mfk_device *device, enum mfk_type type,
     const void *dout, const float *weights, void *dgate, void *dup,
     float *dweights);
 
+/* Bytes of scratch that a padded exchange among RANKS ranks needs. */
+size_t mfk_exchange_scratch(const struct mfk_exchange *exchange, int ranks);
+
 /* sum[i] += factor * part[i]; value[i] *= factor. */
 int mfk_device_add(struct mfk_device *device, enum mfk_type type, int64_t n,
     float factor, const void *part, void *sum);

@@ -22,7 +22,7 @@ static const struct mf_option shared_options[] = {
     {"seed", "N", "of the random weights and tokens"},
     {"experts", "NAME", "the experts' product: blas or exact"},
     {"backend", "NAME", "what computes: cpu, cuda, or auto"},
-    {"comm", "NAME", "what communicates: mpi"},
+    {"comm", "NAME", "what communicates: mpi, nccl, or auto"},
     {"quiet", NULL, "print nothing when all is well"},
     {NULL, NULL, NULL},
 };

@@ -23,6 +23,11 @@ for n in 1 3 4; do
         ranks "$n" --verify-all --backend opencl --experts exact --json
     expect_json "$n ranks: none failed" '.failed == 0 and .layouts > 0'
 done
+for way in exact padded; do
+    expect "devices exchange rows themselves, $way" 0 ranks 4 --verify-all \
+        --backend opencl --experts exact --comm nccl --exchange "$way" --json
+    expect_json "$way: none failed" '.failed == 0 and .layouts == 46'
+done
 expect 'so do they with the library product' 0 \
     ranks 2 --verify-all --backend opencl --json
 
@@ -63,6 +68,19 @@ expect 'the history knows what computed' 0 \
     moefold history show "$run_id" --json
 expect_json 'by backend and device' '.. | objects
     | select(has("backend")) | .backend == "opencl"'
+
+expect 'a run whose rows stay on devices' 0 ranks 2 gpu.json \
+    --backend opencl --comm nccl --iterations 2 --warmup 1 --json
+expect_json 'is timed by phase, exchanges too' '.status == "done"
+    and .phases.dispatch.forward_ms > 0 and .phases.combine.backward_ms > 0
+    and ([.phases[] | .forward_ms, .backward_ms | numbers] | add)
+        >= .layer_ms * 0.9'
+expect 'exchanges between devices without a device' 2 \
+    ranks 2 gpu.json --backend cpu --comm nccl
+
+expect 'the timing of kernels can be tried on any device' 0 \
+    "$build/tests/gpu/bench" "$MOEFOLD_PLUGINS/opencl.so" --small
+expect_line 'it has a line for each' '^unpermute backward +[0-9]'
 
 export MOEFOLD_PLUGINS=$build/kernels/cuda
 expect 'a backend that is not there' 1 ranks 1 gpu.json --backend nosuch

@@ -9,6 +9,7 @@
 #include "tests/opencl/plugin.h"
 
 #include <fcntl.h>
+#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,12 +306,46 @@ static int opencl_launch(struct mfk_device *device,
         "clEnqueueNDRangeKernel");
 }
 
+/* N values of TYPE at FROM as fp32: themselves, or a copy that *MADE gets. */
+static const void *widened(struct mfk_device *device, enum mfk_type type,
+    int64_t n, const void *from, void **made)
+{
+    if (type == MFK_F32)
+        return from;
+    if (opencl_alloc(device, (size_t)n * sizeof(float), made) ||
+        mfk_device_widen(device, n, from, *made))
+        return NULL;
+    return *made;
+}
+
+static int multiply_one(
+    struct mfk_device *device, const struct mfk_product *product)
+{
+    const int64_t m = product->m, n = product->n, k = product->k;
+    struct mfk_product wide = *product;
+    void *a = NULL, *b = NULL, *c = NULL;
+    int rc = -1;
+
+    wide.in = wide.out = MFK_F32;
+    wide.a = widened(device, product->in, m * k, product->a, &a);
+    wide.b = widened(device, product->in, k * n, product->b, &b);
+    wide.c = (void *)widened(device, product->out, m * n, product->c, &c);
+    if (wide.a && wide.b && wide.c)
+        rc = mfk_device_exact(device, &wide);
+    if (rc == 0 && product->out == MFK_BF16)
+        rc = mfk_device_narrow(device, m * n, wide.c, product->c);
+    opencl_free(device, a);
+    opencl_free(device, b);
+    opencl_free(device, c);
+    return rc;
+}
+
 static int opencl_multiply(struct mfk_device *device,
     const struct mfk_product *product, int count, bool grouped)
 {
     (void)grouped;
     for (int i = 0; i < count; i++)
-        if (mfk_device_exact(device, &product[i]))
+        if (multiply_one(device, &product[i]))
             return -1;
     return 0;
 }
@@ -334,6 +369,137 @@ static int opencl_elapsed(
 
     *seconds = cl->stamp[to] - cl->stamp[from];
     return 0;
+}
+
+/* Ranks of a test exchange by MPI, on memory that both can see. */
+struct mfk_comm {
+    MPI_Comm comm;
+    int ranks;
+};
+
+static int mpi_done(struct mfk_device *device, int code, const char *what)
+{
+    if (code == MPI_SUCCESS)
+        return 0;
+    snprintf(
+        device->error, sizeof device->error, "%s: MPI error %d", what, code);
+    return -1;
+}
+
+static int opencl_comm_id(
+    struct mfk_device *device, unsigned char id[MFK_COMM_ID])
+{
+    (void)device;
+    memset(id, 0x5a, MFK_COMM_ID);
+    return 0;
+}
+
+static int comm_split(struct mfk_device *device, MPI_Comm base, int color,
+    int key, struct mfk_comm **comm)
+{
+    *comm = calloc(1, sizeof **comm);
+    if (!*comm)
+        return -1;
+    return mpi_done(device, MPI_Comm_split(base, color, key, &(*comm)->comm),
+               "MPI_Comm_split") ||
+                   mpi_done(device,
+                       MPI_Comm_size((*comm)->comm, &(*comm)->ranks),
+                       "MPI_Comm_size")
+               ? -1
+               : 0;
+}
+
+static int opencl_comm_create(struct mfk_device *device,
+    const unsigned char *id, int ranks, int rank, struct mfk_comm **comm)
+{
+    if (comm_split(device, MPI_COMM_WORLD, 0, rank, comm))
+        return -1;
+    if (id[0] == 0x5a && id[MFK_COMM_ID - 1] == 0x5a && (*comm)->ranks == ranks)
+        return 0;
+    snprintf(device->error, sizeof device->error, "another id or other ranks");
+    return -1;
+}
+
+static int opencl_comm_split(struct mfk_device *device, struct mfk_comm *base,
+    int color, int key, struct mfk_comm **comm)
+{
+    return comm_split(device, base->comm, color, key, comm);
+}
+
+static void opencl_comm_free(struct mfk_device *device, struct mfk_comm *comm)
+{
+    (void)device;
+    MPI_Comm_free(&comm->comm);
+    free(comm);
+}
+
+static int exchange_exact(struct mfk_device *device, struct mfk_comm *comm,
+    const struct mfk_exchange *x, MPI_Datatype row)
+{
+    return mpi_done(device,
+        MPI_Alltoallv(x->from, x->send, x->send_at, row, x->to, x->take,
+            x->take_at, row, comm->comm),
+        "MPI_Alltoallv");
+}
+
+static int exchange_padded(struct mfk_device *device, struct mfk_comm *comm,
+    const struct mfk_exchange *x, MPI_Datatype row)
+{
+    const size_t bytes = (size_t)x->width * (x->type == MFK_BF16 ? 2 : 4);
+    const size_t slot = (size_t)x->most * bytes;
+    char *out = x->scratch, *in = out + (size_t)comm->ranks * slot;
+
+    for (int p = 0; p < comm->ranks; p++)
+        memcpy(out + (size_t)p * slot,
+            (const char *)x->from + (size_t)x->send_at[p] * bytes,
+            (size_t)x->send[p] * bytes);
+    if (mpi_done(device,
+            MPI_Alltoall(
+                out, (int)x->most, row, in, (int)x->most, row, comm->comm),
+            "MPI_Alltoall"))
+        return -1;
+    for (int p = 0; p < comm->ranks; p++)
+        memcpy((char *)x->to + (size_t)x->take_at[p] * bytes,
+            in + (size_t)p * slot, (size_t)x->take[p] * bytes);
+    return 0;
+}
+
+static int opencl_comm_exchange(struct mfk_device *device,
+    struct mfk_comm *comm, const struct mfk_exchange *x)
+{
+    MPI_Datatype row;
+    int rc;
+
+    if (opencl_wait(device) ||
+        mpi_done(device,
+            MPI_Type_contiguous((int)x->width,
+                x->type == MFK_BF16 ? MPI_UINT16_T : MPI_FLOAT, &row),
+            "MPI_Type_contiguous") ||
+        mpi_done(device, MPI_Type_commit(&row), "MPI_Type_commit"))
+        return -1;
+    rc = x->padded ? exchange_padded(device, comm, x, row)
+                   : exchange_exact(device, comm, x, row);
+    MPI_Type_free(&row);
+    return rc;
+}
+
+static int opencl_comm_sum(
+    struct mfk_device *device, struct mfk_comm *comm, int64_t n, float *values)
+{
+    if (opencl_wait(device))
+        return -1;
+    return mpi_done(device,
+        MPI_Allreduce(
+            MPI_IN_PLACE, values, (int)n, MPI_FLOAT, MPI_SUM, comm->comm),
+        "MPI_Allreduce");
+}
+
+static int opencl_comm_wait(
+    struct mfk_device *device, struct mfk_comm *comm, double timeout_s)
+{
+    (void)comm;
+    (void)timeout_s;
+    return opencl_wait(device);
 }
 
 static void opencl_range_push(struct mfk_device *device, const char *name)
@@ -366,6 +532,13 @@ const struct mfk_device_api mfk_device_plugin = {
     .multiply = opencl_multiply,
     .stamp = opencl_stamp,
     .elapsed = opencl_elapsed,
+    .comm_id = opencl_comm_id,
+    .comm_create = opencl_comm_create,
+    .comm_split = opencl_comm_split,
+    .comm_free = opencl_comm_free,
+    .comm_exchange = opencl_comm_exchange,
+    .comm_sum = opencl_comm_sum,
+    .comm_wait = opencl_comm_wait,
     .range_push = opencl_range_push,
     .range_pop = opencl_range_pop,
 };
