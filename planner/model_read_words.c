@@ -19,6 +19,7 @@ struct words {
     char word[WORD_MAX];
     size_t n;
     bool quoted; /* some of the word stood in quotes */
+    bool array;  /* between the brackets of NAME=( ) */
     struct mf_error *err;
 };
 
@@ -158,17 +159,11 @@ static int key_take(struct words *w, char *name)
     return equals ? key_flush(w, equals + 1) : 0;
 }
 
-static int word_end(struct words *w)
+static int word_take(struct words *w)
 {
-    size_t n = w->n, name = assignment(w->word);
+    size_t name = assignment(w->word);
     int status = 0;
 
-    w->n = 0;
-    if (!n && !w->quoted)
-        return 0;
-    if (!w->quoted && n > 1 && w->word[n - 1] == ')' && !strchr(w->word, '('))
-        w->word[n - 1] = 0;
-    w->quoted = false;
     if (!strncmp(w->word, "--", 2) && isalpha((unsigned char)w->word[2]))
         return key_take(w, w->word + 2);
     if (w->key)
@@ -182,6 +177,41 @@ static int word_end(struct words *w)
                 "line %d: a variable is not UTF-8, or too many", w->line);
     }
     return status;
+}
+
+/* The word that has come so far; the bracket that closes an array is no part
+ * of it.
+ */
+static int word_end(struct words *w)
+{
+    size_t n = w->n;
+    bool quoted = w->quoted, close;
+
+    w->n = 0;
+    w->quoted = false;
+    if (!n && !quoted)
+        return 0;
+    w->word[n] = 0;
+    close =
+        w->array && !quoted && w->word[n - 1] == ')' && !strchr(w->word, '(');
+    if (close) {
+        w->array = false;
+        w->word[--n] = 0;
+    }
+    if (n > 0 || quoted)
+        if (word_take(w))
+            return -1;
+    return close ? key_flush(w, "true") : 0;
+}
+
+/* The end of a command: a key that waits is a flag. */
+static int command_end(struct words *w, char c)
+{
+    if (word_end(w))
+        return -1;
+    if (w->array || (c != '\n' && c != ';' && c != '|' && c != '&'))
+        return 0;
+    return key_flush(w, "true");
 }
 
 /* A byte outside quotes. */
@@ -205,6 +235,7 @@ static int plain_take(struct words *w)
     if (c == '(' && (!w->n || w->word[w->n - 1] == '=')) {
         w->n = 0;
         w->word[0] = 0;
+        w->array = true;
         w->at++;
         return 0;
     }
@@ -223,7 +254,7 @@ static int words_take(struct words *w)
             while (w->at < w->end && *w->at != '\n')
                 w->at++;
         } else if (strchr(" \t\r\n;&|", c)) {
-            if (word_end(w))
+            if (command_end(w, c))
                 return -1;
             w->line += c == '\n';
             w->at++;

@@ -27,6 +27,7 @@ include tests/unit/cli/local.mk
 include tests/command/local.mk
 include tests/golden/local.mk
 include tests/testbed/local.mk
+include tests/fuzz/local.mk
 
 if WITH_CMOCKA
 check_PROGRAMS += $(unit_tests)

@@ -49,6 +49,34 @@ jq '.architectures = [] | .model_type = "t5"' "$M/dense-Llama-3-8B.json" \
 expect 'reads Mamba layers' 0 moefold model --json "$M/Jamba-v0.1.json"
 expect_json 'as such' '.mamba.inner == 8192 and .moe_layers == 16 and
     ([.layer_kinds[] | select(startswith("mamba"))] | length) == 28'
+A=$M/megatron/megatron-lm-mixtral_8x7b_tp1pp4ep8vpp8_release.yaml
+expect 'reads Megatron arguments' 0 moefold model --json "$A"
+expect_json 'as a model and a layout' '.params_total == 46702792704 and
+    .megatron.tp == 2 and .megatron.etp == 1 and .megatron.pp == 4 and
+    .megatron.etp_from == "expert-tensor-parallel-size" and
+    .megatron.global_batch == 256'
+sed '/expert-tensor/d' "$A" >unset.yaml
+expect 'shows the layout of a file' 0 moefold model unset.yaml
+expect_line 'with the default of etp' 'tp2\.cp1\.pp4/etp2\.ep8 \(etp is tp'
+expect 'predicts the layout of a file' 0 moefold predict --json \
+    --model unset.yaml --cluster dgx-h100:8 --global-batch 256
+expect_json 'with etp = tp' '.layout == "tp2.cp1.dp8.pp4/etp2.ep8.edp1"'
+printf '%s\n' '--num-layers 2 --hidden-size 64 --num-attention-heads $H' \
+    >open.args
+expect 'an argument without a value' 2 moefold model open.args
+expect_error 'is named' 'num-attention-heads is \$H, a variable without'
+printf '{"hidden_size": 8, "num_hidden_layers": 2, "hidden_size": 9}\n' \
+    >twice.json
+expect 'a key that stands twice' 2 moefold model twice.json
+expect_error 'is named' 'line 1: hidden_size stands twice; keep the one'
+jq '.model_type = "novel" | .architectures = ["NovelForCausalLM"] |
+    .novel_rank = 64' "$M/Mixtral-8x7B-v0.1.json" >novel.json
+expect 'reads a type that it does not know' 0 moefold model --json novel.json
+expect_json 'with warnings' '(.warnings | length) == 2 and
+    (.warnings[0] | test("novel.*assumed.*Mixtral")) and
+    (.warnings[1] | test("novel_rank is not known")) and
+    .params_total == 46702792704'
+
 expect 'an encoder' 2 moefold model t5.json
 expect_error 'is named' 'model_type is t5: a model with an encoder is not read$'
 

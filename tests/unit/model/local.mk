@@ -24,6 +24,14 @@ tests_unit_model_test_read_SOURCES = \
 tests_unit_model_test_read_LDADD = libmoefold-planner.a libmoefold-layout.a \
     $(JANSSON_LIBS) $(YAML_LIBS) $(UNIT_LIBS)
 
+unit_tests += tests/unit/model/test_megatron
+tests_unit_model_test_megatron_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_model_test_megatron_SOURCES = \
+    tests/unit/model/test_megatron.c \
+    tests/unit/model/support.c tests/unit/model/support.h
+tests_unit_model_test_megatron_LDADD = libmoefold-planner.a \
+    libmoefold-layout.a $(JANSSON_LIBS) $(YAML_LIBS) $(UNIT_LIBS)
+
 unit_tests += tests/unit/model/test_mutants
 tests_unit_model_test_mutants_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_model_test_mutants_SOURCES = \
