@@ -84,9 +84,9 @@ static char *name_before(char *text, size_t end, char *key, size_t size)
 
 /* A key that stands twice means the last one to most readers, and who wrote
  * it may have meant the first: refused, unless the shape does not hang on it.
- * The first byte of its second name is changed for the next attempt.
+ * The first byte of its second name becomes MARK for the next attempt.
  */
-static int twice_take(char *text, const json_error_t *where,
+static int twice_take(char *text, const json_error_t *where, char mark,
     struct mf_model *model, struct mf_error *err)
 {
     char key[80];
@@ -99,7 +99,7 @@ static int twice_take(char *text, const json_error_t *where,
         return mf_error_set(err, MF_INVALID,
             "line %d: %s stands twice; keep the one that holds", where->line,
             name ? key : "a key");
-    *name = '~';
+    *name = mark;
     return mf_model_warn(model, err,
         "line %d: %s stands twice; the shape does not depend on it",
         where->line, key);
@@ -140,7 +140,7 @@ static json_t *text_parse(
             return root;
         if (json_error_code(&where) != json_error_duplicate_key)
             break;
-        if (twice_take(text, &where, model, err))
+        if (twice_take(text, &where, (char)('#' + i), model, err))
             return NULL;
     }
     mf_error_set(err, MF_INVALID, "line %d, column %d: not JSON: %s",

@@ -335,8 +335,9 @@ static int dialect_find(struct reading *r)
         r->path, type ? "model_type" : "architectures", type ? type : name);
 }
 
+/* A word; one that is not known and cannot change the count is left out. */
 static int choice_take(const struct reading *r, const struct mf_key *row,
-    const json_t *item, int64_t *whole)
+    const json_t *item, int64_t *whole, bool *known)
 {
     const char *text = json_string_value(item);
 
@@ -347,8 +348,14 @@ static int choice_take(const struct reading *r, const struct mf_key *row,
             *whole = c->value;
             return 0;
         }
-    return mf_error_set(r->err, MF_INVALID,
-        "%s%s is \"%.64s\", which is not known", r->path, row->key, text);
+    if (row->slot != MF_SLOT_SCORE && row->slot != MF_SLOT_ROUTER_BIAS)
+        return mf_error_set(r->err, MF_INVALID,
+            "%s%s is \"%.64s\", which is not known", r->path, row->key, text);
+    *known = false;
+    return mf_model_warn(r->model, r->err,
+        "%s%s is \"%.64s\", which is not known; the router is assumed to be "
+        "that of its type",
+        r->path, row->key, text);
 }
 
 static int whole_take(const struct reading *r, const struct mf_key *row,
@@ -441,7 +448,7 @@ static int value_take(const struct reading *r, const struct mf_key *row,
     v->given = true;
     v->key = row->key;
     if (row->choices)
-        return choice_take(r, row, item, &v->whole);
+        return choice_take(r, row, item, &v->whole, &v->given);
     if (kind == MF_KIND_WHOLE_OR_LIST)
         kind = json_is_array(item) ? MF_KIND_LIST : MF_KIND_WHOLE;
     if (kind == MF_KIND_TEXT_OR_LIST)
@@ -504,6 +511,8 @@ static int item_read(
     }
     if (value_take(r, row, item, &next))
         return -1;
+    if (!next.given)
+        return 0;
     if (v->given && !v->is_null && value_conflict(r, v, &next))
         return -1;
     *v = next;
@@ -701,6 +710,50 @@ static int warn_all(struct reading *r)
         "%" PRId64 " more keys are not known", n - WARNINGS_MAX);
 }
 
+static const char *text_at(const json_t *object, const char *path)
+{
+    return json_string_value(path_get(object, path));
+}
+
+/* Append TEXT and a blank before it; what does not fit is cut. */
+static void note_add(char *note, size_t size, const char *text)
+{
+    size_t n = strlen(note);
+
+    if (text && n + 1 < size)
+        snprintf(note + n, size - n, "%s%s", n ? " " : "", text);
+}
+
+/* How the weights are published: their type, and the ways to pack them that
+ * transformers, compressed-tensors and DeepSeek write.
+ */
+static void note_weights(struct reading *r)
+{
+    static const char *const packed[] = {"quantization_config.quant_method",
+        "quantization_config.quant_algo", "quantization_config.fmt",
+        "quantization_config.format", "quantization.quant_algo",
+        "compression_config.format", "expert_dtype"};
+    const json_t *place[] = {r->text, r->root};
+    const char *type = NULL;
+    struct mf_model *m = r->model;
+
+    for (size_t i = 0; i < 2 && !type; i++) {
+        type = text_at(place[i], "torch_dtype");
+        if (!type)
+            type = text_at(place[i], "dtype");
+    }
+    if (type && !strncmp(type, "torch.", 6))
+        type += 6;
+    if (type)
+        snprintf(m->dtype, sizeof m->dtype, "%.15s", type);
+    for (size_t i = 0; i < 2 && !*m->quantization; i++)
+        for (size_t k = 0; k < sizeof packed / sizeof *packed; k++)
+            note_add(m->quantization, sizeof m->quantization,
+                text_at(place[i], packed[k]));
+    mf_model_clean_text(m->dtype);
+    mf_model_clean_text(m->quantization);
+}
+
 int mf_model_config_as(json_t *object, const struct mf_dialect *dialect,
     struct mf_model *model, struct mf_error *err)
 {
@@ -729,5 +782,6 @@ int mf_model_config(json_t *root, struct mf_model *model, struct mf_error *err)
         return -1;
     if (model_has_other_parts(r.root) || model_has_other_parts(r.text))
         model->params.vision = -1;
+    note_weights(&r);
     return mf_model_shape(model, r.value, err);
 }

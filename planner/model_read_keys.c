@@ -9,6 +9,7 @@
 static const struct mf_choice score_choices[] = {
     {"softmax", MF_SCORE_SOFTMAX},
     {"sigmoid", MF_SCORE_SIGMOID},
+    {"noaux_tc", MF_SCORE_SIGMOID},
     {"sqrtsoftplus", MF_SCORE_SQRTSOFTPLUS},
     {NULL, 0},
 };

@@ -244,6 +244,10 @@ static void print_shape(const struct mf_model *m)
     printf("%" PRId64 ", %s\n", m->vocab,
         m->tied_embeddings ? "one table for input and output"
                            : "tables for input and output");
+    if (*m->quantization) {
+        label("weights");
+        printf("published as %s\n", m->quantization);
+    }
     if (!m->mtp_layers)
         return;
     label("MTP");

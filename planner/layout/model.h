@@ -129,6 +129,8 @@ struct mf_params {
 
 struct mf_model {
     char name[128];
+    char dtype[16];        /* of the weights as published, or empty */
+    char quantization[48]; /* how they are packed, or empty */
     int64_t layers, hidden, vocab;
     int64_t heads, kv_heads, head_dim;
     int64_t v_dim; /* of a head's values; 0: head_dim (not for MLA) */

@@ -274,6 +274,11 @@ static int params_fill(const struct mf_model *model, json_t *json)
     return bad;
 }
 
+static json_t *text_or_null(const char *text)
+{
+    return *text ? json_string(text) : json_null();
+}
+
 json_t *mf_model_to_json(const struct mf_model *model)
 {
     json_t *json = json_object();
@@ -293,6 +298,9 @@ json_t *mf_model_to_json(const struct mf_model *model)
         json, "qk_norm", json_string(qk_norm_name[model->qk_norm]));
     bad |=
         json_object_set_new(json, "activation", json_string(model->activation));
+    bad |= json_object_set_new(json, "dtype", text_or_null(model->dtype));
+    bad |= json_object_set_new(
+        json, "quantization", text_or_null(model->quantization));
     bad |= objects_fill(model, json);
     bad |= json_object_set_new(json, "layer_kinds", kinds_to_json(model));
     bad |= json_object_set_new(
@@ -337,6 +345,17 @@ static int text_read(const json_t *json, const char *key, char *text,
             "%s is longer than %zu bytes, or holds a zero byte", key, size - 1);
     memcpy(text, value, strlen(value) + 1);
     return 0;
+}
+
+/* A text that may be missing or null. */
+static int note_read(const json_t *json, const char *key, char *text,
+    size_t size, struct mf_error *err)
+{
+    const json_t *item = json_object_get(json, key);
+
+    if (!item || json_is_null(item))
+        return 0;
+    return text_read(json, key, text, size, err);
 }
 
 static int integer_read(const json_t *json, const char *key, int64_t least,
@@ -615,6 +634,9 @@ static int model_read(
     if (text_read(json, "name", model->name, sizeof model->name, err) ||
         text_read(json, "activation", model->activation,
             sizeof model->activation, err) ||
+        note_read(json, "dtype", model->dtype, sizeof model->dtype, err) ||
+        note_read(json, "quantization", model->quantization,
+            sizeof model->quantization, err) ||
         object_read(json, NULL, model, err) || mla_read(json, model, err) ||
         parts_read(json, model, err) || router_read(json, model, err) ||
         kinds_read(json, model, err) || sizes_read(json, model, err) ||
