@@ -639,6 +639,11 @@ int mf_megatron_model(json_t *arguments, struct mf_model *model,
     if (out)
         arguments_fill(&g, out);
     status = megatron_read(&g);
+    if (!status && out && out->layout && !out->etp_given && out->tp > 1)
+        status = mf_model_warn(model, err,
+            "expert-tensor-parallel-size is missing; Megatron takes "
+            "tensor-model-parallel-size, %" PRId64 ", for it",
+            out->tp);
     json_decref(g.object);
     return status;
 }

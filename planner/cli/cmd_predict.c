@@ -108,6 +108,17 @@ static int predict_read(
     return mf_layout_resolve(&p->entry.layout, world, given, err);
 }
 
+/* Where the layout came from, when no option gave it. */
+static int predict_note(
+    const struct mf_cli *cli, struct predict *p, struct mf_error *err)
+{
+    if (mf_cli_value(cli, "layout"))
+        return 0;
+    return mf_cost_note(&p->entry.cost, err,
+        "the layout is that of the model's arguments, %s",
+        mf_cli_value(cli, "model"));
+}
+
 static int predict_run(struct mf_cli *cli, struct mf_error *err)
 {
     struct predict p = {0};
@@ -115,7 +126,8 @@ static int predict_run(struct mf_cli *cli, struct mf_error *err)
 
     if (predict_read(cli, &p, err) ||
         mf_inputs_coefficients(cli, &p.cluster, &p.set, err) ||
-        mf_cost_predict(&p.model, &p.cluster, p.scope, &p.set, &p.entry, err))
+        mf_cost_predict(&p.model, &p.cluster, p.scope, &p.set, &p.entry, err) ||
+        predict_note(cli, &p, err))
         goto out;
     rc = p.entry.cost.fits ? MF_OK : MF_NO;
     if (mf_cli_json(cli)) {

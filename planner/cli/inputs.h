@@ -35,7 +35,8 @@ int mf_inputs_layout_world(const struct mf_cli *cli,
 
 /* --seq, --global-batch, --micro-batch, --vpp, --precision, --recompute,
  * --dispatcher, --imbalance, --capacity-factor, --shard over the defaults in
- * SETTINGS, which the command has set.
+ * SETTINGS, which the command has set; the arguments of a Megatron model come
+ * between the two.
  */
 int mf_inputs_settings(const struct mf_cli *cli, struct mf_settings *settings,
     struct mf_error *err);

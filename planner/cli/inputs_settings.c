@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "planner/cli/inputs.h"
+#include "planner/model_read.h"
 
 /* A setting that is one of a list of names. */
 static int setting_name(const struct mf_cli *cli, const char *option,
@@ -53,9 +54,30 @@ static int setting_auto(const struct mf_cli *cli, const char *option,
     return mf_cli_integer(cli, option, 1, most, value, err);
 }
 
+/* Sequence and batch that the arguments of a Megatron model give stand for
+ * options that are not given. A model that can't be read is refused elsewhere.
+ */
+static void settings_of_model(const struct mf_cli *cli, struct mf_settings *s)
+{
+    const char *file = mf_cli_value(cli, "model");
+    struct mf_arguments a;
+    struct mf_model model;
+
+    if (!file || mf_model_read_arguments(file, &model, &a, NULL))
+        return;
+    mf_model_free(&model);
+    if (a.seq)
+        s->seq = a.seq;
+    if (a.global_batch)
+        s->global_batch = a.global_batch;
+    if (a.micro_batch && s->micro_batch)
+        s->micro_batch = a.micro_batch;
+}
+
 int mf_inputs_settings(
     const struct mf_cli *cli, struct mf_settings *s, struct mf_error *err)
 {
+    settings_of_model(cli, s);
     if (mf_cli_integer(cli, "seq", 1, (int64_t)1 << 31, &s->seq, err) ||
         mf_cli_integer(
             cli, "global-batch", 1, (int64_t)1 << 31, &s->global_batch, err) ||

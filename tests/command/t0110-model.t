@@ -59,8 +59,13 @@ sed '/expert-tensor/d' "$A" >unset.yaml
 expect 'shows the layout of a file' 0 moefold model unset.yaml
 expect_line 'with the default of etp' 'tp2\.cp1\.pp4/etp2\.ep8 \(etp is tp'
 expect 'predicts the layout of a file' 0 moefold predict --json \
-    --model unset.yaml --cluster dgx-h100:8 --global-batch 256
-expect_json 'with etp = tp' '.layout == "tp2.cp1.dp8.pp4/etp2.ep8.edp1"'
+    --model unset.yaml --cluster dgx-h100:8
+expect_json 'with etp = tp' '.layout == "tp2.cp1.dp8.pp4/etp2.ep8.edp1" and
+    (.notes | any(test("the layout is that of the model")))'
+expect 'plans the batch of a file' 0 moefold plan --json --top 1 \
+    --model unset.yaml --cluster dgx-h100:8
+expect_json 'and its sequence' '.plans[0].global_batch == 256 and
+    .plans[0].seq == 4096'
 printf '%s\n' '--num-layers 2 --hidden-size 64 --num-attention-heads $H' \
     >open.args
 expect 'an argument without a value' 2 moefold model open.args
