@@ -35,6 +35,22 @@ AC_DEFUN([MF_ARG_HWLOC], [
   AM_CONDITIONAL([WITH_HWLOC], [test "x$mf_have_hwloc" = xyes])
 ])
 
+# MF_ARG_LIBXML2: descriptions of a node in XML (hwloc's and NCCL's).
+AC_DEFUN([MF_ARG_LIBXML2], [
+  AC_ARG_WITH([libxml2], [AS_HELP_STRING([--without-libxml2],
+    [build without libxml2 (XML descriptions of a node are then refused)])],
+    [], [with_libxml2=check])
+  mf_have_libxml2="no (--without-libxml2)"
+  AS_IF([test "x$with_libxml2" != xno], [
+    PKG_CHECK_MODULES([LIBXML2], [libxml-2.0 >= 2.9], [
+      mf_have_libxml2=yes
+      AC_DEFINE([HAVE_LIBXML2], [1], [libxml2 is here])], [
+      mf_have_libxml2="no (not found; Debian: libxml2-dev)"
+      AS_IF([test "x$with_libxml2" = xyes],
+        [AC_MSG_ERROR([libxml2 not found])])])
+  ])
+])
+
 # MF_ARG_SLURM: libslurm has no pkg-config file. The moefold binary linked
 # with it is distributed under GPL-2 (see README).
 AC_DEFUN([MF_ARG_SLURM], [

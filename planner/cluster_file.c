@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "planner/cluster_conf.h"
+#include "planner/cluster_smi.h"
+#include "planner/cluster_xml.h"
 
 /* What a file begins with, white space and a byte order mark aside. */
 static const char *beginning(const char *data)
@@ -52,6 +54,10 @@ int mf_cluster_file(
         return -1;
     if (*beginning(text.data) == '{')
         rc = json_read(path, &text, cluster, err);
+    else if (*beginning(text.data) == '<')
+        rc = mf_xml_cluster(path, &text, cluster, err);
+    else if (mf_smi_is(text.data))
+        rc = mf_smi_cluster(path, text.data, cluster, err);
     else
         rc = mf_conf_cluster(path, &text, cluster, err);
     free(text.data);

@@ -9,13 +9,16 @@
 
 /* Published figures of a device and of what joins it to its peers. */
 struct mf_device {
-    const char *key;   /* as a GRES type names it, lower case: "h100" */
-    const char *model; /* "H100" */
-    double memory_bytes, bf16_flops, hbm_bytes_per_s;
-    const char *link;                         /* name of the innermost tier */
-    double link_bytes_per_s, nic_bytes_per_s; /* a device, one direction */
+    const char *key;     /* a word of its name, lower case: "h100" */
+    const char *variant; /* a further word that must be there, or NULL */
+    const char *model;   /* "H100" */
+    double memory_bytes, bf16_flops, hbm_bytes_per_s; /* NAN: none */
+    const char *link; /* name of the innermost tier; NULL: PCIe alone */
+    /* a device's all links, one of them, its NIC; one direction */
+    double link_bytes_per_s, one_link_bytes_per_s, nic_bytes_per_s;
     const char *from;
-    bool rack; /* its NVLink domain spans nodes, which a block tells */
+    uint32_t pci[2]; /* vendor << 16 | device; 0: not known */
+    bool rack;       /* its NVLink domain spans nodes, which a block tells */
 };
 
 /* Latencies of one hop, and where they come from. */
@@ -23,10 +26,14 @@ struct mf_device {
 #define MF_NETWORK_LATENCY_S 14e-6
 #define MF_LATENCY_FROM "NCCL tuning.cc, Simple protocol"
 
-/* The device that a GRES type such as "h100" or "nvidia_h100_80gb_hbm3" names,
- * or NULL. Variants with other links (pcie, nvl) are not taken for it.
+/* The device that a text such as "h100", "nvidia_h100_80gb_hbm3" or "Tesla
+ * V100-SXM2-16GB" names, or NULL. Variants with other links (pcie, nvl) and
+ * slices of a GPU (MIG) are not taken for it.
  */
 const struct mf_device *mf_device_find(const char *type);
+const struct mf_device *mf_device_pci(unsigned vendor, unsigned device);
+/* Bytes a second, one direction, of a network adapter; NAN: not known. */
+double mf_nic_pci(unsigned vendor, unsigned device);
 
 /* The GPU figures of DEVICE with their sources. */
 int mf_device_describe(struct mf_cluster *cluster,

@@ -13,36 +13,6 @@
 #include "planner/layout/layout.h"
 #include "planner/layout/number.h"
 
-#define KIB 1024.0
-#define MIB (KIB * KIB)
-#define GIB (MIB * KIB)
-
-/* Rates are for one direction. Peaks are those that published MFU figures were
- * made with. "about" in `from` marks figures of vendor pages.
- */
-static const struct mf_device devices[] = {
-    {"a100", "A100", 80 * GIB, 312e12, 2.039e12, "nvlink", 300e9, 25e9,
-        "aiconfigurator a100_sxm.yaml", false},
-    {"h100", "H100", 80 * GIB, 989e12, 3.35e12, "nvlink", 450e9, 50e9,
-        "aiconfigurator h100_sxm.yaml", false},
-    {"h800", "H800", 80 * GIB, 989e12, 3.35e12, "nvlink", 200e9, 50e9,
-        "vendor tables: an H100 with a narrower NVLink", false},
-    {"h200", "H200", 141e9, 989e12, 4.8e12, "nvlink", 450e9, 50e9,
-        "aiconfigurator h200_sxm.yaml", false},
-    {"b200", "B200", 180 * GIB, 2250e12, 7.7e12, "nvlink", 900e9, 50e9,
-        "aiconfigurator b200_sxm.yaml, 400G NIC", false},
-    {"b300", "B300", 288e9, 2250e12, 8e12, "nvlink", 900e9, 100e9,
-        "vendor tables; peak of dgxc-benchmarking", false},
-    {"gb200", "GB200", 189471 * MIB, 2450e12, 8e12, "nvlink", 900e9, 100e9,
-        "aiconfigurator gb200.yaml; peak of dgxc-benchmarking", true},
-    {"gb300", "GB300", 288e9, 2450e12, 8e12, "nvlink", 900e9, 100e9,
-        "vendor tables; peak of dgxc-benchmarking", true},
-    {"mi300x", "MI300X", 192e9, 1307e12, 5.3e12, "xgmi", 448e9, 50e9,
-        "Primus mi300x.yaml, vendor pages", false},
-    {"mi355x", "MI355X", 288e9, 2500e12, 8e12, "xgmi", 538e9, 50e9,
-        "vendor pages", false},
-};
-
 struct preset {
     const char *name, *device;
     int64_t unit_nodes, node_gpus; /* N counts units of so many nodes */
@@ -66,64 +36,6 @@ static const struct preset presets[] = {
 static bool word_is(const char *word, size_t length, const char *key)
 {
     return strlen(key) == length && !strncasecmp(word, key, length);
-}
-
-const struct mf_device *mf_device_find(const char *type)
-{
-    static const char breaks[] = "_-. ";
-    const struct mf_device *found = NULL;
-
-    while (*type) {
-        size_t length = strcspn(type, breaks);
-
-        if (word_is(type, length, "pcie") || word_is(type, length, "nvl"))
-            return NULL;
-        for (size_t i = 0; !found && i < COUNT(devices); i++)
-            if (word_is(type, length, devices[i].key))
-                found = &devices[i];
-        type += length;
-        type += strspn(type, breaks);
-    }
-    return found;
-}
-
-int mf_device_describe(struct mf_cluster *cluster,
-    const struct mf_device *device, struct mf_error *err)
-{
-    static const char *const field[] = {"gpu.model", "gpu.memory_bytes",
-        "gpu.bf16_flops", "gpu.hbm_bytes_per_s"};
-
-    cluster->gpu = (struct mf_gpu){.memory_bytes = device->memory_bytes,
-        .bf16_flops = device->bf16_flops,
-        .hbm_bytes_per_s = device->hbm_bytes_per_s};
-    snprintf(
-        cluster->gpu.model, sizeof cluster->gpu.model, "%s", device->model);
-    for (size_t i = 0; i < COUNT(field); i++)
-        if (mf_cluster_add_source(
-                cluster, field[i], MF_PRESET, device->from, err) < 0)
-            return -1;
-    return 0;
-}
-
-int mf_cluster_add_tier(struct mf_cluster *cluster, const struct mf_tier *tier,
-    enum mf_how how, const char *rate_from, const char *latency_from,
-    struct mf_error *err)
-{
-    char field[96];
-
-    if (cluster->tiers >= MF_TIERS_MAX)
-        return mf_error_set(
-            err, MF_INVALID, "cluster: more than %d tiers", MF_TIERS_MAX);
-    cluster->tier[cluster->tiers++] = *tier;
-    if (isfinite(tier->bytes_per_s)) {
-        snprintf(field, sizeof field, "tiers.%s.bytes_per_s", tier->name);
-        if (mf_cluster_add_source(cluster, field, how, rate_from, err) < 0)
-            return -1;
-    }
-    if (!isfinite(tier->latency_s))
-        return 0;
-    snprintf(field, sizeof field, "tiers.%s.latency_s", tier->name);
-    return mf_cluster_add_source(cluster, field, how, latency_from, err);
 }
 
 void mf_preset_names(char *text, size_t size)

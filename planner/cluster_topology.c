@@ -182,6 +182,8 @@ static int64_t tier_size(
 {
     if (inner)
         return inner_size(cluster);
+    if (!strcmp(tier->name, "node"))
+        return largest_run(cluster, select_node);
     if (!strcmp(tier->name, "leaf"))
         return largest_run(cluster, select_leaf);
     if (!strcmp(tier->name, "pod"))
@@ -266,7 +268,8 @@ int mf_topology_tiers(struct mf_cluster *cluster,
         .bytes_per_s = device ? device->link_bytes_per_s : NAN,
         .latency_s = device ? MF_LINK_LATENCY_S : NAN};
 
-    snprintf(link.name, sizeof link.name, "%s", device ? device->link : "node");
+    snprintf(link.name, sizeof link.name, "%s",
+        device && device->link ? device->link : "node");
     if (mf_cluster_add_tier(cluster, &link, MF_PRESET,
             device ? device->from : "", MF_LATENCY_FROM, err) < 0 ||
         add_networks(cluster, device, levels, err) < 0)

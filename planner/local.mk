@@ -26,7 +26,7 @@ libmoefold_layout_a_SOURCES += \
     planner/layout/runnable.h
 
 libmoefold_planner_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(YAML_CFLAGS) \
-    $(HWLOC_CFLAGS) $(SLURM_CFLAGS)
+    $(HWLOC_CFLAGS) $(LIBXML2_CFLAGS) $(SLURM_CFLAGS)
 libmoefold_planner_a_SOURCES = planner/child.c planner/child.h \
     planner/cost.h planner/search.h planner/fit.h \
     planner/model_read.h planner/cluster_read.h
@@ -53,7 +53,11 @@ libmoefold_planner_a_SOURCES += \
     planner/text_file.c planner/text_file.h \
     planner/conf_lines.c planner/conf_lines.h \
     planner/cluster_conf.c planner/cluster_conf_settle.c \
+    planner/cluster_devices.c planner/cluster_facts.c \
     planner/cluster_file.c planner/cluster_finish.c \
+    planner/cluster_smi.c planner/cluster_xml.c planner/cluster_nccl.c \
+    planner/cluster_hwloc.c planner/cluster_facts.h \
+    planner/cluster_xml.h planner/cluster_smi.h \
     planner/cluster_gres.c planner/cluster_net.c planner/cluster_pick.c \
     planner/cluster_conf.h planner/cluster_file.h
 
@@ -87,4 +91,5 @@ moefold_SOURCES += planner/cli/cmd_history.c \
     planner/cli/history.h planner/cli/database.c planner/cli/database.h
 moefold_LDADD = libmoefold-launcher.a libmoefold-planner.a \
     libmoefold-layout.a libmoefold-db.a \
-    $(HWLOC_LIBS) $(SLURM_LIBS) $(JANSSON_LIBS) $(YAML_LIBS) $(SQLITE_LIBS)
+    $(HWLOC_LIBS) $(LIBXML2_LIBS) $(SLURM_LIBS) $(JANSSON_LIBS) \
+    $(YAML_LIBS) $(SQLITE_LIBS)

@@ -157,8 +157,9 @@ static void test_join(void **state)
     assert_int_equal(mf_cluster_join(&c, &other, "dgx-a100:2", NULL), 0);
     assert_true(c.gpu.memory_bytes == 85899345920.0);
     assert_true(c.tier[1].bytes_per_s == 25e9);
-    assert_string_equal(
-        c.source[c.sources - 1].field, "tiers.network.bytes_per_s");
+    for (size_t i = 0; i < c.sources; i++)
+        if (!strcmp(c.source[i].field, "tiers.network.bytes_per_s"))
+            assert_non_null(strstr(c.source[i].from, "a100"));
     mf_cluster_free(&other);
     mf_cluster_free(&c);
 }
@@ -202,8 +203,13 @@ static void test_device_names(void **state)
     assert_string_equal(mf_device_find("H100")->model, "H100");
     assert_string_equal(mf_device_find("nvidia_h100_80gb_hbm3")->model, "H100");
     assert_string_equal(mf_device_find("gb200")->model, "GB200");
-    assert_null(mf_device_find("nvidia_h100_pcie"));
-    assert_null(mf_device_find("h100_nvl"));
+    assert_null(mf_device_find("nvidia_h100_pcie")->link);
+    assert_string_equal(mf_device_find("h100_nvl")->model, "H100-NVL");
+    assert_string_equal(
+        mf_device_find("Tesla V100-SXM3-32GB-H")->model, "V100-32GB");
+    assert_string_equal(mf_device_find("5090")->model, "RTX5090");
+    assert_null(mf_device_find("b200_pcie"));
+    assert_null(mf_device_find("a100_3g.20gb"));
     assert_null(mf_device_find("h1000"));
     assert_null(mf_device_find(""));
 }
