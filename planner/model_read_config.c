@@ -653,7 +653,36 @@ static bool dialect_goes_into(const struct mf_dialect *d, const char *name)
     return false;
 }
 
-/* A word or nothing at all cannot add parameters; a figure might. */
+/* Whether a word under KEY may say how a part is built. */
+static bool word_is_suspect(const char *key)
+{
+    static const char *const part[] = {"type", "norm", "mlp", "ffn", "attn",
+        "attention", "pattern", "layout", "expert", "moe", "layer", "embed",
+        "mixer", NULL};
+
+    for (const char *const *p = part; *p; p++)
+        if (strstr(key, *p))
+            return true;
+    return false;
+}
+
+/* Endings of keys that hold no parameters in any model. */
+static bool ending_is_harmless(const char *key)
+{
+    static const char *const end[] = {"_token_id", "_token_ids", "_token_index",
+        "_dropout", "_drop", "_eps", "_epsilon", "_loss_coef", "_loss_weight",
+        "_temperature", "_init_std", NULL};
+    size_t n = strlen(key);
+
+    for (const char *const *e = end; *e; e++)
+        if (n > strlen(*e) && !strcmp(key + n - strlen(*e), *e))
+            return true;
+    return false;
+}
+
+/* Nothing at all cannot add parameters; a figure might, and a word that says
+ * how something is built.
+ */
 static bool key_is_suspect(
     const struct reading *r, const char *key, const json_t *item)
 {
@@ -662,9 +691,11 @@ static bool key_is_suspect(
     if (dialect_has_key(r->dialect, key) || table_has_key(mf_keys_common, key))
         return false;
     if (listed(mf_harmless, name) || listed(other_parts, key) ||
-        listed(mf_nests, key))
+        listed(mf_nests, key) || ending_is_harmless(name))
         return false;
-    return !json_is_string(item) && !value_is_void(item);
+    if (json_is_string(item))
+        return json_string_length(item) > 0 && word_is_suspect(name);
+    return !value_is_void(item);
 }
 
 static int warn_unknown(

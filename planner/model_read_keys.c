@@ -94,6 +94,7 @@ const struct mf_key mf_keys_common[] = {
     {"shared_expert_intermediate_size", MF_FIELD_SHARED_FFN, NULL},
     {"moe_shared_expert_intermediate_size", MF_FIELD_SHARED_FFN, NULL},
     {"share_expert_dim", MF_FIELD_SHARED_FFN, NULL},
+    {"shared_experts_intermediate_size", MF_FIELD_SHARED_FFN, NULL},
     {"shared_intermediate_size", MF_FIELD_SHARED_FFN, NULL},
     {"moe_latent_size", MF_FIELD_LATENT, NULL},
     {"routed_expert_hidden_size", MF_FIELD_LATENT, NULL},

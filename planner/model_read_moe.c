@@ -110,6 +110,7 @@ static const struct mf_default deepseek_v3_defaults[] = {
 
 static const struct mf_key deepseek_sparse_keys[] = {
     KEY("n_routed_experts", MF_FIELD_EXPERTS), SKIP("index_topk_freq"),
+    SKIP("index_kpool"), SKIP("index_kpool_always_select_tail"),
     SKIP("index_topk_pattern"), SKIP("indexer_rope_interleave"),
     SKIP("indexer_types"), END_KEYS};
 
@@ -288,7 +289,8 @@ static const struct mf_key hunyuan_keys[] = {
     KEY("moe_layer_num_skipped", MF_SLOT_FIRST_DENSE),
     KEY("use_cla", MF_SLOT_SHARE_ON),
     KEY("cla_share_factor", MF_SLOT_SHARE_STEP), SKIP("use_mixed_mlp_moe"),
-    SKIP("dense_list"), SKIP("group_limited_greedy"), END_KEYS};
+    SKIP("dense_list"), SKIP("norm_type"), SKIP("group_limited_greedy"),
+    END_KEYS};
 
 static const struct mf_default hunyuan_defaults[] = {
     HOLDS(MF_SLOT_SHARE_ON, false), HOLDS(MF_SLOT_QK_NORM_ON, true),
@@ -547,7 +549,8 @@ static const struct mf_key cohere_moe_keys[] = {
     KEY("prefix_dense_intermediate_size", MF_FIELD_DENSE_FFN),
     KEY("sliding_window_pattern", MF_SLOT_WINDOW_STEP),
     SKIP("prefix_dense_sliding_window_pattern"),
-    SKIP("shared_expert_combination_strategy"), END_KEYS};
+    SKIP("shared_expert_combination_strategy"), SKIP("expert_selection_fn"),
+    END_KEYS};
 
 static const struct mf_default cohere_moe_defaults[] = {
     HOLDS(MF_SLOT_TIED, true), HOLDS(MF_FIELD_NORMS_FFN, 0),
