@@ -35,6 +35,11 @@ json_t *mf_words_read(const char *text, size_t size, struct mf_error *err);
 json_t *mf_yaml_read(
     const char *file, const char *text, size_t size, struct mf_error *err);
 
+/* A sum of lists of 0 and 1, each so many times over, in brackets or not; NULL
+ * for anything else and for more than MF_LAYERS_MAX entries.
+ */
+json_t *mf_list_read(const char *text);
+
 /* All of FILE in *TEXT, which the caller frees; at most 16 MiB. */
 int mf_file_load(
     const char *file, char **text, size_t *size, struct mf_error *err);
