@@ -3,6 +3,7 @@
  * layer.
  */
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "planner/model_read_shape.h"
@@ -72,6 +73,39 @@ static void attention_heads_own(
     h->kv_heads = h->kv_heads ? h->kv_heads : m->kv_heads;
     h->head_dim = h->head_dim ? h->head_dim : m->head_dim;
     h->v_dim = h->v_dim ? h->v_dim : values;
+}
+
+/* Sizes of full layers one by one, which must be the same for all. */
+static int attention_per_layer(struct shape *s)
+{
+    static const struct {
+        const char *key;
+        size_t offset;
+    } row[] = {{"head_dim", offsetof(struct mf_heads, head_dim)},
+        {"num_key_value_heads", offsetof(struct mf_heads, kv_heads)}};
+    const json_t *object = shape_list(s, MF_SLOT_PER_LAYER);
+    void *iter = json_object_iter((json_t *)object);
+    const json_t *first = iter ? json_object_iter_value(iter) : NULL;
+
+    for (; iter; iter = json_object_iter_next((json_t *)object, iter))
+        if (!json_equal(json_object_iter_value(iter), first))
+            return mf_error_set(s->err, MF_INVALID,
+                "%s differs from layer to layer, which is not read",
+                shape_key(s, MF_SLOT_PER_LAYER));
+    for (size_t i = 0; first && i < sizeof row / sizeof *row; i++) {
+        const json_t *item = json_object_get(first, row[i].key);
+        int64_t n = json_integer_value(item);
+
+        if (!item)
+            continue;
+        if (!json_is_integer(item) ||
+            mf_field_check(MF_FIELD_HEAD_DIM, n, row[i].key, s->err))
+            return mf_error_set(s->err, MF_INVALID,
+                "%s: %s is not a size of a layer",
+                shape_key(s, MF_SLOT_PER_LAYER), row[i].key);
+        *(int64_t *)(void *)((char *)&s->model->full_heads + row[i].offset) = n;
+    }
+    return 0;
 }
 
 /* A list of the heads of every layer: one number for each kind of layer. */
@@ -470,7 +504,7 @@ int mf_shape_mixers(struct shape *s, bool known)
         return -1;
     mixers_index(m);
     mixers_state(m);
-    if (attention_heads_listed(s))
+    if (attention_heads_listed(s) || attention_per_layer(s))
         return -1;
     if (m->attention == MF_ATTENTION_MLA)
         m->full_heads = m->sliding_heads = (struct mf_heads){0};

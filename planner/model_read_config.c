@@ -164,6 +164,11 @@ static int value_take(const struct reading *r, const struct mf_key *row,
         return text_take(r, row, item, v);
     case MF_KIND_LIST:
         return list_take(r, row, item, v);
+    case MF_KIND_OBJECT:
+        v->list = item;
+        return json_is_object(item)
+                   ? 0
+                   : type_refuse(r, row->key, item, "an object");
     case MF_KIND_WHOLES:
         return wholes_take(r, row, item, &v->whole);
     case MF_KIND_ANY:

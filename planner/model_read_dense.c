@@ -122,6 +122,18 @@ static const struct mf_key phi_keys[] = {
     KEY("qk_layernorm", MF_SLOT_QK_NORM_ON), KEY("n_inner", MF_FIELD_DENSE_FFN),
     END_KEYS};
 
+/* Phi-3-small: biases although attention_bias says otherwise. */
+static const struct mf_key phi3small_keys[] = {
+    KEY("ff_intermediate_size", MF_FIELD_DENSE_FFN), SKIP("attention_bias"),
+    SKIP("blocksparse_block_size"), SKIP("blocksparse_num_local_blocks"),
+    SKIP("blocksparse_triton_kernel_block_size"),
+    SKIP("blocksparse_vert_stride"), SKIP("dense_attention_every_n_layers"),
+    SKIP("attention_dropout_prob"), SKIP("embedding_dropout_prob"),
+    SKIP("ffn_dropout_prob"), SKIP("gegelu_limit"), SKIP("gegelu_pad_to_256"),
+    SKIP("mup_attn_multiplier"), SKIP("mup_embedding_multiplier"),
+    SKIP("mup_use_scaling"), SKIP("pad_sequence_to_multiple_of_64"),
+    SKIP("rope_embedding_base"), SKIP("rope_position_scale"), END_KEYS};
+
 static const struct mf_default phi_defaults[] = {
     HOLDS(MF_SLOT_HEAD_BIAS, true), END_DEFAULTS};
 
@@ -217,6 +229,9 @@ static const struct mf_key baichuan_keys[] = {
 static const struct mf_key minicpm3_keys[] = {
     SKIP("head_dim"), SKIP("qk_head_dim"), END_KEYS};
 
+static const struct mf_default minicpm3_defaults[] = {
+    TOLD(MF_FIELD_MLA_V, 64), END_DEFAULTS};
+
 static const struct mf_default minicpm_defaults[] = {
     HOLDS(MF_SLOT_TIED, true), END_DEFAULTS};
 
@@ -235,7 +250,7 @@ const struct mf_dialect mf_dialects_dense[] = {
     {LIST("llama", "aquila", "smollm3", "internlm3", "iquestcoder", "granite",
          "granite_swa", "yi", "Yi", "deci_lm", "janus", "llava", "llava_llama"),
         LIST("Llama", "LLaMA", "Aquila", "SmolLM3", "InternLM3", "IQuestCoder",
-            "Granite", "Yi", "Solar"),
+            "Granite", "GraniteSWA", "Yi", "Solar", "LlavaLlama"),
         KEYS(llama_keys), NULL, NULL, NULL, NULL},
     {LIST("seed_oss"), LIST("SeedOss"), KEYS(seed_keys), NULL, NULL, NULL,
         NULL},
@@ -274,6 +289,8 @@ const struct mf_dialect mf_dialects_dense[] = {
         NULL, NULL, NULL},
     {LIST("phi3", "phi4mm"), LIST("Phi3", "Phi4MM"), NULL, NULL, NULL, NULL,
         NULL},
+    {LIST("phi3small"), LIST("Phi3Small"), KEYS(phi3small_keys),
+        DEFAULTS(all_biases, layer_norms, tied), NULL, NULL, NULL},
     {LIST("gpt2", "gpt_bigcode"), LIST("GPT2", "GPTBigCode"), KEYS(gpt2_keys),
         DEFAULTS(all_biases, ungated, layer_norms, tied, ffn_times_4), NULL,
         NULL, NULL},
@@ -312,7 +329,7 @@ const struct mf_dialect mf_dialects_dense[] = {
     {LIST("minicpm"), LIST("MiniCPM"), NULL, DEFAULTS(minicpm_defaults), NULL,
         NULL, NULL},
     {LIST("minicpm3"), LIST("MiniCPM3"), KEYS(minicpm3_keys),
-        DEFAULTS(minicpm_defaults), NULL, NULL, NULL},
+        DEFAULTS(minicpm3_defaults, minicpm_defaults), NULL, NULL, NULL},
     {LIST("exaone"), LIST("Exaone"), KEYS(exaone_keys), NULL, NULL, NULL, NULL},
     {LIST("exaone4"), LIST("Exaone4"), KEYS(exaone_keys), DEFAULTS(head_norms),
         NULL, NULL, NULL},

@@ -58,6 +58,7 @@ enum mf_slot {
     MF_SLOT_MLA,   /* attention is MLA: 0 no, 1 yes, 2 where ranks are given */
     MF_SLOT_WIDTH, /* of all heads together */
     MF_SLOT_HEAD_LIST, /* list of heads, one a layer */
+    MF_SLOT_PER_LAYER, /* object of full layers with sizes of their own */
     MF_SLOT_ONE_KV,    /* one key and value head */
     MF_SLOT_GROUPED,   /* the number of key and value heads counts */
     MF_SLOT_QKV_BIAS,
@@ -116,6 +117,7 @@ enum mf_slot_kind {
     MF_KIND_TEXT_OR_LIST,
     MF_KIND_WHOLES, /* a whole number, or a list of equal ones */
     MF_KIND_WHOLE_OR_TEXT,
+    MF_KIND_OBJECT,
     MF_KIND_ANY,
 };
 
@@ -192,7 +194,7 @@ struct mf_value {
     int64_t whole;   /* whole numbers, flags, choices */
     double real;
     const char *text;
-    const json_t *list;
+    const json_t *list; /* or an object */
 };
 
 /* Read ROOT, the content of a config.json, into MODEL, which is empty but for

@@ -55,7 +55,8 @@ bool mf_dialect_has(const struct mf_dialect *dialect, const char *key)
 static const char *const suffix_table[] = {"ForCausalLM",
     "ForConditionalGeneration", "LMHeadModel", "ForSequenceClassification",
     "ForTokenClassification", "ForQuestionAnswering", "ForMultimodalLM",
-    "ForImageTextToText", "ForCausalLMNextN", "TextModel", "Model", "LM", NULL};
+    "ForCausalMM", "ForImageTextToText", "ForCausalLMNextN", "TextModel",
+    "Model", "LM", NULL};
 
 /* Whether NAME is one of BASES, with or without what it is built for. */
 static bool architecture_listed(const char *const *bases, const char *name)

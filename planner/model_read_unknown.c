@@ -44,7 +44,7 @@ static bool object_has_parts(const json_t *object)
     for (const char *const *part = other_parts; *part; part++)
         if (json_is_object(json_object_get(object, *part)))
             return true;
-    return false;
+    return json_is_string(json_object_get(object, "mm_vision_tower"));
 }
 
 /* Whether a row's path starts with NAME and a dot. */
@@ -68,6 +68,18 @@ static bool word_is_suspect(const char *key)
 
     for (const char *const *p = part; *p; p++)
         if (strstr(key, *p))
+            return true;
+    return false;
+}
+
+/* Beginnings of keys of parts other than text. */
+static bool beginning_is_harmless(const char *key)
+{
+    static const char *const begin[] = {"mm_", "vit_", "vision_", "image_",
+        "video_", "audio_", "tts_", "tune_", "freeze_", "unfreeze_", NULL};
+
+    for (const char *const *b = begin; *b; b++)
+        if (!strncmp(key, *b, strlen(*b)))
             return true;
     return false;
 }
@@ -97,7 +109,8 @@ static bool key_is_suspect(
     if (mf_dialect_has(r->dialect, key) || mf_keys_have(mf_keys_common, key))
         return false;
     if (mf_listed(mf_harmless, name) || mf_listed(other_parts, key) ||
-        mf_listed(mf_nests, key) || ending_is_harmless(name))
+        mf_listed(mf_nests, key) || ending_is_harmless(name) ||
+        beginning_is_harmless(key))
         return false;
     if (json_is_string(item))
         return json_string_length(item) > 0 && word_is_suspect(name);
