@@ -103,4 +103,5 @@ EXTRA_DIST += \
     tests/data/models/megatron/primus/primus_megatron_model.yaml \
     tests/data/models/megatron/slime-glm4.5-355B-A32B.args \
     tests/data/models/mixtral-7b-8expert-discoresearch.json \
+    tests/data/models/shapes.jsonl \
     tests/data/models/small-moe/config.json

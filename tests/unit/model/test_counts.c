@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,6 +128,47 @@ static void counts_equal_published(void **state)
                 m.params.active, p->source, p->active);
         mf_model_free(&m);
     }
+}
+
+/* Families of which no file is here: their shapes as the cards and reports of
+ * the models print them, each with its counts.
+ */
+static void shape_check(const json_t *row, const char *name)
+{
+    double total = json_number_value(json_object_get(row, "total"));
+    double active = json_number_value(json_object_get(row, "active"));
+    struct mf_error err = {0};
+    struct mf_model m;
+
+    if (support_read(
+            json_deep_copy(json_object_get(row, "config")), "shape", &m, &err))
+        fail_msg("%s: %s", name, err.text);
+    if (!near_published((double)m.params.total, total, .015, 1))
+        fail_msg("%s: total %" PRId64 ", not %g billion", name, m.params.total,
+            total);
+    if (active > 0 &&
+        !near_published((double)m.params.active, active, .06, 1) &&
+        !near_published((double)m.params.active_no_embedding, active, .06, 1))
+        fail_msg("%s: active %" PRId64 ", not %g billion", name,
+            m.params.active, active);
+    mf_model_free(&m);
+}
+
+static void shapes_equal_cards(void **state)
+{
+    FILE *in = fopen(support_data("shapes.jsonl"), "r");
+    json_t *row;
+    int rows = 0;
+
+    (void)state;
+    assert_non_null(in);
+    while ((row = json_loadf(in, JSON_DISABLE_EOF_CHECK, NULL))) {
+        shape_check(row, json_string_value(json_object_get(row, "name")));
+        json_decref(row);
+        rows++;
+    }
+    assert_int_equal(fclose(in), 0);
+    assert_true(rows > 30);
 }
 
 /* Tensors of the checkpoint, rows x columns, as many times over. */
@@ -431,6 +473,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_equal_published),
+        cmocka_unit_test(shapes_equal_cards),
         cmocka_unit_test(counts_equal_checkpoints),
         cmocka_unit_test(active_leaves_out_idle_experts),
         cmocka_unit_test(active_of_tied_tables),
@@ -439,5 +482,6 @@ int main(void)
         cmocka_unit_test(counts_refuse_overflow),
     };
 
-    return cmocka_run_group_tests_name("model counts", tests, NULL, NULL);
+    return cmocka_run_group_tests_name(
+        "model counts", tests, NULL, support_clean);
 }
