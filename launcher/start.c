@@ -119,6 +119,9 @@ static int srun_arguments(const struct mfl_start *start, struct mfl_list *argv,
         mfl_list_add(argv, "--kill-on-bad-exit=1", err) < 0 ||
         mfl_list_addf(argv, err, "--ntasks=%lld", (long long)start->ranks) < 0)
         return -1;
+    for (char *const *a = start->srun_args; a && *a; a++)
+        if (mfl_list_add(argv, *a, err) < 0)
+            return -1;
     mfl_list_drop(env, "SLURM_HOSTFILE=");
     /* The tree that Slurm 22.05 takes by default lets ranks of a busy cluster
      * out of MPI_Init too early: 5 of 14 starts crashed, none by the ring.

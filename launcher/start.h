@@ -15,6 +15,7 @@ struct mfl_start {
     bool here;         /* by mpirun on this machine, allocation or not */
     const struct mf_plan *plan; /* seats the ranks in an allocation; NULL: in
                                    block order */
+    char *const *srun_args;     /* further ones, NULL-terminated; or NULL */
 };
 
 /* The path of moefold-run (launcher/runner.h), malloc'd; NULL with MF_FAILED

@@ -34,15 +34,11 @@ static int take_source(struct mf_cluster *cluster, const char *field,
     struct mf_error *err)
 {
     const struct mf_source *theirs = source_of(other, from_field);
-    struct mf_source *mine = source_of(cluster, field);
     enum mf_how how = theirs ? theirs->how : MF_READ;
-    const char *from = theirs ? theirs->from : other->name;
+    char from[sizeof theirs->from];
 
-    if (!mine)
-        return mf_cluster_add_source(cluster, field, how, from, err);
-    mine->how = how;
-    snprintf(mine->from, sizeof mine->from, "%s", from);
-    return 0;
+    snprintf(from, sizeof from, "%s", theirs ? theirs->from : other->name);
+    return mf_cluster_source_set(cluster, field, how, from, err);
 }
 
 struct figure {

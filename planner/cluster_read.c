@@ -61,10 +61,9 @@ static int64_t all_devices(const struct mf_cluster *cluster)
     return devices > 0 ? devices : 1;
 }
 
-int mf_cluster_read(const struct mf_cluster_ask *ask,
+static int sources_read(const struct mf_cluster_ask *ask,
     struct mf_cluster *cluster, struct mf_error *err)
 {
-    *cluster = (struct mf_cluster){0};
     if (ask->sources == 0)
         return read_without_source(ask, cluster, err);
     if (read_one(ask, ask->source[0], ask->world, cluster, err) < 0)
@@ -84,4 +83,17 @@ int mf_cluster_read(const struct mf_cluster_ask *ask,
         }
     }
     return 0;
+}
+
+int mf_cluster_read(const struct mf_cluster_ask *ask,
+    struct mf_cluster *cluster, struct mf_error *err)
+{
+    *cluster = (struct mf_cluster){0};
+    if (sources_read(ask, cluster, err) < 0)
+        return -1;
+    if (cluster->cpu_ranks || ask->as_told ||
+        mf_probe_apply(cluster, ask->db_file, err) == 0)
+        return 0;
+    mf_cluster_free(cluster);
+    return -1;
 }

@@ -14,6 +14,7 @@ struct mf_cluster_ask {
     const char *db_file; /* where `local` keeps its measures; NULL: default */
     const char *runner;  /* path of moefold-run for the 2-rank probe, or
                             NULL: the exchange rate is then assumed */
+    bool as_told;        /* do not use what was probed before */
 };
 
 /* Read the sources, join them (later ones fill unknown fields, a conflict is a
@@ -22,6 +23,17 @@ struct mf_cluster_ask {
  */
 int mf_cluster_read(const struct mf_cluster_ask *ask,
     struct mf_cluster *cluster, struct mf_error *err);
+
+/* The rates of tiers that `moefold cluster --probe` measured and kept in the
+ * history at DB_FILE (NULL: where it lies by default), for the cluster of this
+ * name; where there are any, they take the place of others.
+ */
+int mf_probe_apply(
+    struct mf_cluster *cluster, const char *db_file, struct mf_error *err);
+/* Keep them. MF_FAILED when the history cannot be written. */
+int mf_probe_keep(const struct mf_cluster *cluster, const char *tier,
+    double bytes_per_s, double latency_s, const char *db_file,
+    struct mf_error *err);
 
 /* The part of a cluster that a plan can use: nodes that are up, with one type
  * and number of GPUs; the largest such part. The others leave CLUSTER, and a

@@ -61,6 +61,7 @@ libmoefold_planner_a_SOURCES += \
     planner/cluster_hwloc.c planner/cluster_facts.h \
     planner/cluster_xml.h planner/cluster_smi.h \
     planner/cluster_gres.c planner/cluster_net.c planner/cluster_pick.c \
+    planner/cluster_probe.c \
     planner/cluster_conf.h planner/cluster_file.h
 
 libmoefold_planner_a_SOURCES += \
@@ -82,7 +83,8 @@ moefold_SOURCES = planner/cli/main.c \
     planner/cli/commands.h \
     planner/cli/cmd_groups.c
 moefold_SOURCES += planner/cli/cmd_model.c
-moefold_SOURCES += planner/cli/cmd_cluster.c
+moefold_SOURCES += planner/cli/cmd_cluster.c \
+    planner/cli/cluster_probe.c planner/cli/cluster_probe.h
 moefold_SOURCES += planner/cli/cmd_launch.c planner/cli/cmd_map.c \
     planner/cli/cmd_run.c
 moefold_SOURCES += planner/cli/cmd_predict.c planner/cli/cmd_plan.c \

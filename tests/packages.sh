@@ -5,8 +5,8 @@
 
 declare -A moefold_packages=(
     [build]='gcc libc6-dev make autoconf automake pkg-config libjansson-dev
-        libsqlite3-dev libhwloc-dev libxml2-dev libopenblas-dev libslurm-dev openmpi-bin
-        libopenmpi-dev libyaml-dev'
+        libsqlite3-dev libhwloc-dev libxml2-dev libopenblas-dev libslurm-dev
+        openmpi-bin libopenmpi-dev libyaml-dev'
     [test]='libcmocka-dev jq sqlite3 groff shellcheck clang-format
         ocl-icd-opencl-dev pocl-opencl-icd'
     [slurm]='slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "launcher/runner.h"
+#include "planner/cli/cluster_probe.h"
 #include "planner/cli/commands.h"
 #include "planner/cli/inputs.h"
 #include "planner/cluster_read.h"
@@ -145,6 +146,7 @@ static int cluster_read(
     runner = mfl_runner_find();
     ask.source = source;
     ask.runner = runner;
+    ask.as_told = mf_cli_has(cli, "probe");
     rc = mf_cluster_read(&ask, cluster, err);
     free(runner);
     free(source);
@@ -158,6 +160,11 @@ static int cluster_run(struct mf_cli *cli, struct mf_error *err)
 
     if (cluster_read(cli, &cluster, err))
         return -1;
+    if (mf_cli_has(cli, "probe") &&
+        mf_cluster_probe(&cluster, mf_cli_value(cli, "db"), err) < 0) {
+        mf_cluster_free(&cluster);
+        return -1;
+    }
     rc = mf_cli_json(cli) ? mf_cli_print_json(mf_cluster_to_json(&cluster), err)
                           : cluster_print(&cluster, err);
     mf_cluster_free(&cluster);
@@ -165,7 +172,8 @@ static int cluster_run(struct mf_cli *cli, struct mf_error *err)
 }
 
 static const struct mf_option cluster_options[] = {
-    {"db", "FILE", "where local keeps its measures for a day"},
+    {"db", "FILE", "where local and --probe keep what they measured"},
+    {"probe", NULL, "measure the tiers with MPI in this allocation"},
     {NULL, NULL, NULL},
 };
 

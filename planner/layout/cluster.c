@@ -78,6 +78,21 @@ int mf_cluster_add_source(struct mf_cluster *cluster, const char *field,
     return 0;
 }
 
+int mf_cluster_source_set(struct mf_cluster *cluster, const char *field,
+    enum mf_how how, const char *from, struct mf_error *err)
+{
+    for (size_t i = 0; i < cluster->sources; i++) {
+        struct mf_source *source = &cluster->source[i];
+
+        if (strcmp(source->field, field) != 0)
+            continue;
+        source->how = how;
+        snprintf(source->from, sizeof source->from, "%s", from);
+        return 0;
+    }
+    return mf_cluster_add_source(cluster, field, how, from, err);
+}
+
 int mf_cluster_label(char **label, const char *text, struct mf_error *err)
 {
     char *copy = text ? strdup(text) : NULL;

@@ -91,6 +91,9 @@ int mf_cluster_add_node(struct mf_cluster *cluster, const char *name,
 /* Texts that are too long are cut. */
 int mf_cluster_add_source(struct mf_cluster *cluster, const char *field,
     enum mf_how how, const char *from, struct mf_error *err);
+/* The same in place of what stands for FIELD, if anything does. */
+int mf_cluster_source_set(struct mf_cluster *cluster, const char *field,
+    enum mf_how how, const char *from, struct mf_error *err);
 /* Add a warning line; beyond 1,000 they are dropped. */
 int mf_cluster_warn(struct mf_cluster *cluster, struct mf_error *err,
     const char *fmt, ...) MF_PRINTF(3, 4);

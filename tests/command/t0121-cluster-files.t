@@ -25,8 +25,8 @@ reads_xml() {
 }
 
 tier() { # NAME SIZE RATE: a jq test
-    printf 'any(.tiers[]; .name == "%s" and .size == %s and .bytes_per_s == %s)' \
-        "$@"
+    printf 'any(.tiers[]; .name == "%s" and .size == %s and
+        .bytes_per_s == %s)' "$@"
 }
 
 # ---- nvidia-smi topo -m: links times 25 GB/s, or Blackwell's 50 ----
@@ -195,7 +195,8 @@ expect 'a circle of includes' 2 moefold cluster site/slurm.conf
 expect_error 'is refused' 'slurm\.conf:2: .*nodes.conf:1: .* includes itself'
 echo 'NodeName=a[3-1]' >site/d/nodes.conf
 expect 'a list that falls' 2 moefold cluster site/slurm.conf
-expect_error 'is named by file and line' 'slurm\.conf:2: .*nodes\.conf:1: .*rising'
+expect_error 'is named by file and line' \
+    'slurm\.conf:2: .*nodes\.conf:1: .*rising'
 
 # ---- damaged files ----
 bad() { # NAME EXPECTED-TEXT < file

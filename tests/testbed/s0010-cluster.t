@@ -19,6 +19,35 @@ expect_json 'the model of the GPUs' '.gpu.model | test("h100"; "i")'
 expect 'slurm is the default' 0 moefold cluster --json
 expect_json 'the same four' '.nodes == 4'
 
+check 'a node is drained' \
+    scontrol update nodename=node4 state=drain reason=test
+expect 'that is seen' 0 moefold cluster --json
+expect_json 'and said' '
+    any(.node_list[]; .name == "node4" and .state == "drained") and
+    any(.warnings[]; test("1 node is drained .node4"))'
+expect 'a plan leaves it out' 3 moefold predict --layout /ep8 --world 32 \
+    --model "$SRC/tests/data/models/small-moe/config.json" --global-batch 32
+check 'and takes it again' scontrol update nodename=node4 state=resume
+
+# Rates over the slow links between the nodes, and kept.
+cat >probe.sh <<JOB
+#!/bin/bash
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_mpi_yield_when_idle=1
+cd "$T" && exec "$BIN/moefold" cluster --json --probe --db probe.db >probe.json
+JOB
+expect 'a probe outside a job' 2 moefold cluster --probe
+expect_error 'says where to run it' 'inside one \(salloc, sbatch\)'
+check 'a probe in a job' timeout 100 sbatch -W -N4 -n4 -o "$T/probe.out" probe.sh
+check 'measures the tiers between nodes' jq -e '
+    [.sources[] | select(.how == "measured").field] | sort ==
+        ["tiers.leaf.bytes_per_s", "tiers.leaf.latency_s",
+         "tiers.spine.bytes_per_s", "tiers.spine.latency_s"]' probe.json
+expect 'the cluster later' 0 moefold cluster --json --db probe.db
+cp "$OUT" later.json
+check 'has what was measured' jq -es '.[0].tiers == .[1].tiers' \
+    probe.json later.json
+
 check 'the controller dies' "$bed/controller" stop
 expect 'a dead controller' 1 moefold cluster slurm --json --slurm-timeout 3
 expect_error 'is named as such' '^moefold: cluster: .*[Ss]lurm'
