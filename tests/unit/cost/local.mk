@@ -28,7 +28,7 @@ unit_tests += tests/unit/cost/test_fit
 tests_unit_cost_test_fit_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_cost_test_fit_SOURCES = tests/unit/cost/test_fit.c $(cost_bed)
 tests_unit_cost_test_fit_LDADD = libmoefold-planner.a libmoefold-layout.a \
-    libmoefold-db.a $(JANSSON_LIBS) $(SQLITE_LIBS) $(UNIT_LIBS)
+    libmoefold-db.a $(JANSSON_LIBS) $(YAML_LIBS) $(SQLITE_LIBS) $(UNIT_LIBS)
 
 command_tests += tests/command/t0201-predict.t tests/command/t0202-plan.t \
     tests/command/t0502-fit.t
