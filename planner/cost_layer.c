@@ -53,6 +53,31 @@ static void work_tensor_parallel(const struct mf_case *c, struct mf_work *work)
     work->hidden_s += once;
 }
 
+/* Seconds of the products of a mixer whose matrices are not told apart: as one
+ * of the same work.
+ */
+static double mixer_products(const struct mf_case *c, enum mf_mixer mixer)
+{
+    double h = (double)c->model->hidden;
+    double weights = (double)mf_model_mixer_weights(c->model, mixer);
+
+    return mf_time_gemm(c->rates, c->wide_tokens,
+        fmax(weights / h / (double)c->layout->tp, 1), h, c->low);
+}
+
+/* Whether a mixer is plain attention with the model's own heads. */
+static bool mixer_is_plain(const struct mf_model *m, enum mf_mixer mixer)
+{
+    if (mixer != MF_MIXER_FULL && mixer != MF_MIXER_SLIDING)
+        return false;
+    if (m->attention == MF_ATTENTION_MLA)
+        return m->gate_dim == 0;
+    return !m->q_rank && !m->o_rank && !m->gate_dim && !m->v_dim &&
+           !m->attention_experts &&
+           !(mixer == MF_MIXER_FULL ? m->full_heads.heads
+                                    : m->sliding_heads.heads);
+}
+
 /* Seconds of the attention block's dense products. */
 static double attention_products(const struct mf_case *c)
 {
@@ -83,27 +108,12 @@ static double attention_products(const struct mf_case *c)
     return seconds + mf_time_gemm(c->rates, n, h, q * (double)a->v_dim, c->low);
 }
 
-/* Keys that a query sees on average, causal. */
-static double mean_keys(
-    const struct mf_model *m, enum mf_mixer mixer, double seq)
-{
-    double window = (double)m->sliding_window;
-
-    if (mixer != MF_MIXER_SLIDING || window <= 0 || window >= seq)
-        return seq / 2;
-    return window * (1 - (window - 1) / (2 * seq));
-}
-
 static double attention_core(const struct mf_case *c, enum mf_mixer mixer)
 {
-    const struct mf_model *m = c->model;
-    double q = (double)m->heads / (double)c->layout->tp;
-    double keys = mean_keys(m, mixer, (double)c->settings->seq);
-    double dims = 2 * (double)m->head_dim, flops;
+    double flops = c->wide_tokens *
+                   mf_flops_core(c->model, mixer, (double)c->settings->seq) /
+                   (double)c->layout->tp;
 
-    if (m->attention == MF_ATTENTION_MLA)
-        dims = (double)(m->mla.nope_dim + m->mla.rope_dim + m->mla.v_dim);
-    flops = 2 * c->wide_tokens * keys * q * dims;
     return c->rates->coef[MF_COEF_KERNEL_S] +
            flops / (c->rates->peak_flops * c->rates->coef[MF_COEF_ATTENTION]);
 }
@@ -146,12 +156,17 @@ static void work_norm(const struct mf_case *c, struct mf_work *work)
 static void work_attention(
     const struct mf_case *c, enum mf_mixer mixer, struct mf_work *work)
 {
-    double products = attention_products(c), core = attention_core(c, mixer);
+    double core = attention_core(c, mixer);
+    double products = mixer_is_plain(c->model, mixer)
+                          ? attention_products(c)
+                          : mixer_products(c, mixer);
 
     work_product(work, MF_PART_ATTENTION, products);
     work->part[MF_PART_ATTENTION][FW] += core;
     work->part[MF_PART_ATTENTION][BW] += 2.5 * core;
-    work_ring(c, core, work);
+    if (mixer != MF_MIXER_LINEAR && mixer != MF_MIXER_MAMBA &&
+        mixer != MF_MIXER_CONV)
+        work_ring(c, core, work);
     work_tensor_parallel(c, work);
     work_norm(c, work);
 }
@@ -197,7 +212,7 @@ static void work_counts(const struct mf_case *c, struct mf_work *work)
  */
 static void work_permute(const struct mf_case *c, struct mf_work *work)
 {
-    double row = (double)c->model->hidden * c->rates->element_bytes;
+    double row = mf_row_width(c->model) * c->rates->element_bytes;
     double once = mf_time_memory(c->rates, (c->sent_rows + c->tokens) * row);
     double both =
         mf_time_memory(c->rates, (2 * c->sent_rows + c->tokens) * row);
@@ -244,7 +259,7 @@ static double exchange_seconds(const struct mf_case *c)
                 c->settings->dispatcher == MF_HYBRIDEP;
     const struct mf_place *place =
         c->place[both ? MF_GROUP_ETP_EP : MF_GROUP_EP];
-    double row = (double)c->model->hidden * c->rates->element_bytes;
+    double row = mf_row_width(c->model) * c->rates->element_bytes;
     double bytes[MF_TIERS_MAX] = {0};
 
     if (once) {
@@ -262,7 +277,7 @@ static double exchange_seconds(const struct mf_case *c)
 static void work_all_gather(const struct mf_case *c, struct mf_work *work)
 {
     const struct mf_place *place = c->place[MF_GROUP_ETP_EP];
-    double bytes = c->tokens * (double)place->size * (double)c->model->hidden *
+    double bytes = c->tokens * (double)place->size * mf_row_width(c->model) *
                    c->rates->element_bytes;
     double seconds = mf_time_gather(c->rates, place, bytes, MF_COEF_EXCHANGE);
 
@@ -285,7 +300,7 @@ static void work_exchange(const struct mf_case *c, struct mf_work *work)
     }
     seconds = exchange_seconds(c);
     gather = mf_time_gather(c->rates, c->place[MF_GROUP_ETP],
-        c->rows * (double)c->model->hidden * c->rates->element_bytes,
+        c->rows * mf_row_width(c->model) * c->rates->element_bytes,
         MF_COEF_EXCHANGE);
     if (c->settings->dispatcher == MF_DEEPEP ||
         c->settings->dispatcher == MF_HYBRIDEP)
@@ -303,7 +318,7 @@ static void work_exchange(const struct mf_case *c, struct mf_work *work)
  */
 static double sort_seconds(const struct mf_case *c)
 {
-    double row = (double)c->model->hidden * c->rates->element_bytes;
+    double row = mf_row_width(c->model) * c->rates->element_bytes;
 
     if (c->layout->ep * c->layout->etp < 2 ||
         c->model->experts <= c->layout->ep)
@@ -313,7 +328,7 @@ static double sort_seconds(const struct mf_case *c)
 
 static void work_experts(const struct mf_case *c, struct mf_work *work)
 {
-    double h = (double)c->model->hidden;
+    double h = mf_row_width(c->model);
     double f = (double)c->model->moe_ffn / (double)c->layout->etp;
     double local = (double)c->model->experts / (double)c->layout->ep;
     double up = c->model->gated ? 2 : 1, narrow = fmin(f, h);
@@ -338,6 +353,19 @@ void mf_work_moe(const struct mf_case *c, struct mf_work *work)
     work_experts(c, work);
     if (c->model->shared_ffn > 0)
         work_mlp(c, (double)c->model->shared_ffn, MF_PART_SHARED, work);
+}
+
+/* A dense part beside the experts, and the way of rows to a latent width. */
+static void work_beside(const struct mf_case *c, struct mf_work *work)
+{
+    double h = (double)c->model->hidden, latent = (double)c->model->latent;
+
+    if (c->model->beside_ffn > 0)
+        work_mlp(c, (double)c->model->beside_ffn, MF_PART_DENSE, work);
+    if (latent > 0)
+        work_product(work, MF_PART_DENSE,
+            mf_time_gemm(c->rates, c->tokens, latent, h, c->low) +
+                mf_time_gemm(c->rates, c->tokens, h, latent, c->low));
 }
 
 /* What backward does again. */
@@ -388,6 +416,7 @@ void mf_work_layer(
     *work = (struct mf_work){0};
     if (kind.ffn == MF_FFN_MOE) {
         mf_work_moe(c, work);
+        work_beside(c, work);
         work_norm(c, work);
     }
     if (kind.ffn == MF_FFN_DENSE) {

@@ -58,19 +58,42 @@ static double per_layer(int64_t params, int64_t layers)
     return layers > 0 ? (double)params / (double)layers : 0;
 }
 
+/* Parameters of one mixer of each kind; the mean of all where layers differ. */
+static void shares_mixers(const struct mf_model *m, struct mf_shares *s)
+{
+    int64_t none = mf_model_count_mixer(m, MF_MIXER_NONE);
+    double mean = per_layer(m->params.attention, m->layers - none);
+
+    for (int i = 0; i < MF_MIXERS; i++) {
+        enum mf_mixer mixer = (enum mf_mixer)i;
+
+        s->mixer[i] = 0;
+        if (mf_model_count_mixer(m, mixer) > 0 && mixer != MF_MIXER_NONE)
+            s->mixer[i] =
+                m->layer_size ? mean : (double)mf_model_mixer_params(m, mixer);
+    }
+}
+
 void mf_shares_fill(const struct mf_model *m, struct mf_shares *s)
 {
     int64_t moe = mf_model_count(m, MF_FFN_MOE);
-    int64_t dense = mf_model_count(m, MF_FFN_DENSE), mixers = 0;
+    int64_t dense = mf_model_count(m, MF_FFN_DENSE);
+    double h = (double)m->hidden, up = m->gated ? 2 : 1;
+    double beside = (up + 1) * h * (double)m->beside_ffn;
+    double latent = 2 * h * (double)m->latent;
 
-    for (int64_t i = 0; i < m->layers; i++)
-        mixers += m->layer_kind[i].mixer != MF_MIXER_NONE;
-    s->attention = per_layer(m->params.attention, mixers);
-    s->dense = per_layer(m->params.dense_mlp, dense);
+    shares_mixers(m, s);
+    s->dense = 0;
+    if (dense > 0)
+        s->dense = ((double)m->params.dense_mlp - (double)moe * beside) /
+                   (double)dense;
     s->shared = per_layer(m->params.shared, moe);
     s->router = per_layer(m->params.router, moe);
     s->experts = per_layer(m->params.routed, moe);
     s->norm = per_layer(m->params.norms, m->layers);
+    s->beside = beside + latent;
+    s->other =
+        ((double)m->params.other - (double)moe * latent) / (double)m->layers;
     s->moe = moe > 0;
 }
 
@@ -81,12 +104,11 @@ static void holding_add(const struct mf_case *c, struct mf_layer_kind kind,
     double t = (double)c->layout->tp;
     double expert_ranks = (double)(c->layout->etp * c->layout->ep);
 
-    if (kind.mixer != MF_MIXER_NONE)
-        out->sharded += times * s->attention / t;
+    out->sharded += times * (s->mixer[kind.mixer] + s->other) / t;
     if (kind.ffn == MF_FFN_DENSE)
         out->sharded += times * s->dense / t;
     if (kind.ffn == MF_FFN_MOE) {
-        out->sharded += times * s->shared / t;
+        out->sharded += times * (s->shared + s->beside) / t;
         out->replicated += times * s->router;
         out->experts += times * s->experts / expert_ranks;
     }
@@ -166,21 +188,51 @@ static void memory_static(const struct mf_case *c,
         out->params + out->grads + out->optimizer + out->buffers;
 }
 
-static double attention_activations(const struct mf_case *c)
+/* Numbers of a token that a mixer keeps in the width of its heads: queries,
+ * keys, values, what they give, and gates.
+ */
+static double mixer_width(const struct mf_case *c, enum mf_mixer mixer)
+{
+    const struct mf_model *m = c->model;
+    const struct mf_linear *l = &m->linear;
+    double t = (double)c->layout->tp, keys, values;
+    struct mf_heads heads;
+
+    switch (mixer) {
+    case MF_MIXER_LINEAR:
+        keys = (double)l->key_heads * (double)l->key_dim;
+        values = (double)l->value_heads * (double)l->value_dim;
+        return (2 * keys + 3 * values) / t;
+    case MF_MIXER_MAMBA:
+        return (3 * (double)m->mamba.inner +
+                   2 * (double)(m->mamba.groups * m->mamba.state)) /
+               t;
+    case MF_MIXER_CONV:
+        return 4 * (double)m->hidden / t;
+    default:
+        heads = mf_model_heads(m, mixer);
+        return ((double)heads.heads / t + fmax((double)heads.kv_heads / t, 1)) *
+               (double)(heads.head_dim + heads.v_dim);
+    }
+}
+
+static double attention_activations(
+    const struct mf_case *c, enum mf_mixer mixer)
 {
     const struct mf_model *m = c->model;
     double t = (double)c->layout->tp, w = c->rates->element_bytes;
     double h = (double)m->hidden, q = (double)m->heads / t;
-    double kv = fmax((double)m->kv_heads / t, 1), wide;
+    double wide;
     double norm = c->settings->recompute == MF_RECOMPUTE_SELECTIVE ? 0 : 1;
     double narrow = 0;
 
-    if (m->attention == MF_ATTENTION_MLA) {
+    if (m->attention == MF_ATTENTION_MLA && mixer != MF_MIXER_LINEAR &&
+        mixer != MF_MIXER_MAMBA && mixer != MF_MIXER_CONV) {
         wide =
             q * 2 * (double)(m->mla.nope_dim + m->mla.rope_dim + m->mla.v_dim);
         narrow = 2 * (double)(m->mla.q_rank + m->mla.kv_rank + m->mla.rope_dim);
     } else {
-        wide = (2 * q + 2 * kv) * (double)m->head_dim;
+        wide = mixer_width(c, mixer);
     }
     return c->tokens * w * (h * (1 + norm) + narrow) +
            c->wide_tokens * (wide * w + q * 4);
@@ -200,7 +252,7 @@ static double moe_activations(const struct mf_case *c)
 {
     const struct mf_model *m = c->model;
     bool selective = c->settings->recompute == MF_RECOMPUTE_SELECTIVE;
-    double w = c->rates->element_bytes, h = (double)m->hidden;
+    double w = c->rates->element_bytes, h = mf_row_width(m);
     double f = (double)m->moe_ffn / (double)c->layout->etp;
     double kept = (m->gated ? 2 : 1) + (selective ? 0 : 1);
     double bytes =
@@ -219,20 +271,22 @@ static double layer_activations(
     double bytes = 0;
 
     if (kind.mixer != MF_MIXER_NONE)
-        bytes += attention_activations(c);
+        bytes += attention_activations(c, kind.mixer);
     if (kind.ffn != MF_FFN_NONE)
         bytes += c->tokens * h * w * (1 + norm);
     if (kind.ffn == MF_FFN_DENSE)
         bytes += mlp_activations(c, (double)c->model->dense_ffn);
     if (kind.ffn == MF_FFN_MOE)
         bytes += moe_activations(c);
+    if (kind.ffn == MF_FFN_MOE && c->model->beside_ffn > 0)
+        bytes += mlp_activations(c, (double)c->model->beside_ffn);
     return bytes;
 }
 
 /* Send and receive copies of the rows, alive in one layer at a time. */
 static double dispatch_buffer(const struct mf_case *c)
 {
-    return (c->sent_rows + c->held_rows) * (double)c->model->hidden *
+    return (c->sent_rows + c->held_rows) * mf_row_width(c->model) *
            c->rates->element_bytes;
 }
 

@@ -89,8 +89,10 @@ double mf_balance_distinct(int64_t experts, int64_t topk, int64_t bins);
 
 /* Parameters of one layer, part by part, before sharding. */
 struct mf_shares {
-    double attention, dense, shared, router, norm, experts;
-    bool moe; /* is there an MoE layer at all? */
+    double mixer[MF_MIXERS], dense, shared, router, norm, experts;
+    double beside; /* of an MoE layer: a dense part and the way to experts */
+    double other;  /* of any layer */
+    bool moe;      /* is there an MoE layer at all? */
 };
 
 void mf_shares_fill(const struct mf_model *model, struct mf_shares *shares);
@@ -167,6 +169,17 @@ bool mf_memory_fits(const struct mf_cost_rates *rates, double peak_bytes);
  */
 double mf_flops_token(const struct mf_model *model, int64_t seq);
 double mf_flops_token_moe(const struct mf_model *model);
+/* Forward FLOPs of one token in a mixer besides its weights: scores, values,
+ * states.
+ */
+double mf_flops_core(
+    const struct mf_model *model, enum mf_mixer mixer, double seq);
+
+/* Numbers in a row that goes to a routed expert. */
+static inline double mf_row_width(const struct mf_model *model)
+{
+    return (double)(model->latent > 0 ? model->latent : model->hidden);
+}
 
 /* Price the whole step, or the MoE layer with its expert gradients, into
  * COST, whose stage has room for [pp]. Interval and notes are left alone.
