@@ -27,7 +27,8 @@ void mf_facts_init(struct mf_facts *facts)
 /* Are A and B joined without PCIe? */
 static bool joined(const struct mf_facts *f, int64_t a, int64_t b)
 {
-    return f->link[a][b] > 0 || (f->fabric[a] > 0 && f->fabric[b] > 0);
+    return (f->link[a][b] > 0 && f->link[b][a] > 0) ||
+           (f->fabric[a] > 0 && f->fabric[b] > 0);
 }
 
 /* Are all runs of SIZE joined each to each? */
@@ -70,7 +71,9 @@ static int add_tier(struct mf_cluster *cluster, const char *name, int64_t size,
     double rate, double latency_s, enum mf_how how, const char *from,
     struct mf_error *err)
 {
-    struct mf_tier tier = {.size = size, .bytes_per_s = rate, .latency_s = NAN};
+    struct mf_tier tier = {.size = size,
+        .bytes_per_s = rate > 0 && rate < 1e18 ? rate : NAN,
+        .latency_s = NAN};
     char field[96];
 
     snprintf(tier.name, sizeof tier.name, "%s", name);

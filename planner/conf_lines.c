@@ -59,6 +59,16 @@ static void comment_cut(char *line)
         }
 }
 
+/* Names go on to messages and JSON. */
+static void controls_replace(char *line)
+{
+    for (; *line; line++)
+        if (strchr(blanks, *line))
+            *line = ' ';
+        else if ((unsigned char)*line < ' ' || *line == 127)
+            *line = '?';
+}
+
 static void end_trim(char *line)
 {
     size_t n = strlen(line);
@@ -221,6 +231,7 @@ static int line_take(struct reading *r, const char *path, char *line,
     size_t n;
 
     comment_cut(line);
+    controls_replace(line);
     end_trim(line);
     n = strlen(line);
     if (!*joined && !continues(record, line)) {

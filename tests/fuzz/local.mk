@@ -20,3 +20,5 @@ fuzz-model:
 	tests/fuzz/fuzz-model $(FUZZ_FLAGS) tests/fuzz/corpus-model \
 	    $(srcdir)/tests/data/models $(srcdir)/tests/data/models/megatron
 .PHONY: fuzz-model
+
+include tests/fuzz/cluster.mk

@@ -38,7 +38,8 @@ cd "$T" && exec "$BIN/moefold" cluster --json --probe --db probe.db >probe.json
 JOB
 expect 'a probe outside a job' 2 moefold cluster --probe
 expect_error 'says where to run it' 'inside one \(salloc, sbatch\)'
-check 'a probe in a job' timeout 100 sbatch -W -N4 -n4 -o "$T/probe.out" probe.sh
+check 'a probe in a job' \
+    timeout 100 sbatch -W -N4 -n4 -o "$T/probe.out" probe.sh
 check 'measures the tiers between nodes' jq -e '
     [.sources[] | select(.how == "measured").field] | sort ==
         ["tiers.leaf.bytes_per_s", "tiers.leaf.latency_s",
