@@ -152,10 +152,14 @@ static json_t *text_parse(
 static int text_read(const char *file, char *text, size_t size,
     struct mf_model *model, struct mf_arguments *out, struct mf_error *err)
 {
-    enum mf_form form = mf_form_find(text, size);
+    enum mf_form form;
     json_t *root;
     int status = -1;
 
+    /* A byte order mark, which editors of Windows leave. */
+    if (size >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
+        memset(text, ' ', 3);
+    form = mf_form_find(text, size);
     if (form == MF_FORM_JSON) {
         infinity_drop(text, size);
         root = text_parse(text, size, model, err);

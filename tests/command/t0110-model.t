@@ -50,22 +50,26 @@ expect 'reads Mamba layers' 0 moefold model --json "$M/Jamba-v0.1.json"
 expect_json 'as such' '.mamba.inner == 8192 and .moe_layers == 16 and
     ([.layer_kinds[] | select(startswith("mamba"))] | length) == 28'
 A=$M/megatron/megatron-lm-mixtral_8x7b_tp1pp4ep8vpp8_release.yaml
-expect 'reads Megatron arguments' 0 moefold model --json "$A"
-expect_json 'as a model and a layout' '.params_total == 46702792704 and
-    .megatron.tp == 2 and .megatron.etp == 1 and .megatron.pp == 4 and
-    .megatron.etp_from == "expert-tensor-parallel-size" and
-    .megatron.global_batch == 256'
-sed '/expert-tensor/d' "$A" >unset.yaml
-expect 'shows the layout of a file' 0 moefold model unset.yaml
-expect_line 'with the default of etp' 'tp2\.cp1\.pp4/etp2\.ep8 \(etp is tp'
-expect 'predicts the layout of a file' 0 moefold predict --json \
-    --model unset.yaml --cluster dgx-h100:8
-expect_json 'with etp = tp' '.layout == "tp2.cp1.dp8.pp4/etp2.ep8.edp1" and
-    (.notes | any(test("the layout is that of the model")))'
-expect 'plans the batch of a file' 0 moefold plan --json --top 1 \
-    --model unset.yaml --cluster dgx-h100:8
-expect_json 'and its sequence' '.plans[0].global_batch == 256 and
-    .plans[0].seq == 4096'
+if moefold model "$A" 2>&1 | grep -q "built without"; then
+    skip 'Megatron arguments in YAML' 'no libyaml in this build'
+else
+    expect 'reads Megatron arguments' 0 moefold model --json "$A"
+    expect_json 'as a model and a layout' '.params_total == 46702792704 and
+        .megatron.tp == 2 and .megatron.etp == 1 and .megatron.pp == 4 and
+        .megatron.etp_from == "expert-tensor-parallel-size" and
+        .megatron.global_batch == 256'
+    sed '/expert-tensor/d' "$A" >unset.yaml
+    expect 'shows the layout of a file' 0 moefold model unset.yaml
+    expect_line 'with the default of etp' 'tp2\.cp1\.pp4/etp2\.ep8 \(etp is tp'
+    expect 'predicts the layout of a file' 0 moefold predict --json \
+        --model unset.yaml --cluster dgx-h100:8
+    expect_json 'with etp = tp' '.layout == "tp2.cp1.dp8.pp4/etp2.ep8.edp1" and
+        (.notes | any(test("the layout is that of the model")))'
+    expect 'plans the batch of a file' 0 moefold plan --json --top 1 \
+        --model unset.yaml --cluster dgx-h100:8
+    expect_json 'and its sequence' '.plans[0].global_batch == 256 and
+        .plans[0].seq == 4096'
+fi
 printf '%s\n' '--num-layers 2 --hidden-size 64 --num-attention-heads $H' \
     >open.args
 expect 'an argument without a value' 2 moefold model open.args

@@ -32,3 +32,9 @@ tests_unit_cost_test_fit_LDADD = libmoefold-planner.a libmoefold-layout.a \
 
 command_tests += tests/command/t0201-predict.t tests/command/t0202-plan.t \
     tests/command/t0502-fit.t
+
+unit_tests += tests/unit/cost/test_flops
+tests_unit_cost_test_flops_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_cost_test_flops_SOURCES = tests/unit/cost/test_flops.c \
+    tests/unit/model/support.c tests/unit/model/support.h
+tests_unit_cost_test_flops_LDADD = $(cost_libs)
