@@ -36,6 +36,19 @@ static const struct {
     [MF_COEF_REDUCE] = {"reduce", {1, 1, 1}},
     [MF_COEF_MESSAGE_S] = {"message_s", {0, 0, 0}},
     [MF_COEF_LAYER_S] = {"layer_s", {0, 0, 0}},
+    [MF_COEF_QUANTIZE] = {"quantize", {4, 4, 0}},
+    [MF_COEF_EXPOSED] = {"exposed", {0.47, 0.47, 1}},
+    [MF_COEF_HOT] = {"hot", {0.3, 0.3, 1}},
+    [MF_COEF_DEEPEP] = {"deepep", {1, 1, 1}},
+    [MF_COEF_HYBRIDEP] = {"hybridep", {1, 1, 1}},
+    [MF_COEF_GATHERED] = {"gathered", {0.6, 0.6, 1}},
+    [MF_COEF_DROPPED] = {"dropped", {0.66, 0.66, 1}},
+    [MF_COEF_LIGHT] = {"light", {0.7, 0.7, 1}},
+    [MF_COEF_GRAPHED] = {"graphed", {0.5, 0.5, 1}},
+    [MF_COEF_UNGRAPHED] = {"ungraphed", {1, 2, 1}},
+    [MF_COEF_STRAGGLE] = {"straggle", {0.005, 0.005, 0}},
+    [MF_COEF_DENSE_FLOOR] = {"dense_floor", {0.4, 0.4, 1}},
+    [MF_COEF_STEP_S] = {"step_s", {0.03, 0.03, 0}},
 };
 
 static void coefficients_fill(struct mf_coefficients *set, enum device device)
@@ -73,6 +86,14 @@ void mf_coefficients_prior(
         set->value[MF_COEF_FLOOR_S] = blackwell[i].floor_s;
         return;
     }
+}
+
+bool mf_coefficients_blackwell(const struct mf_cluster *cluster)
+{
+    const char *model = cluster->gpu.model;
+
+    return !cluster->cpu_ranks &&
+           (strstr(model, "B200") || strstr(model, "B300"));
 }
 
 const char *mf_coefficient_name(int index)

@@ -91,6 +91,18 @@ mf_pricer *mf_pricer_create(const struct mf_model *model,
     return pricer;
 }
 
+void mf_pricer_use(mf_pricer *pricer, const struct mf_coefficients *set)
+{
+    pricer->set = *set;
+    mf_cost_rates_init(&pricer->rates, pricer->cluster,
+        mf_places_node_ranks(pricer->places), &pricer->set);
+}
+
+double mf_cost_token_flops(const struct mf_model *model, int64_t seq)
+{
+    return mf_flops_token(model, seq);
+}
+
 void mf_pricer_free(mf_pricer *pricer)
 {
     if (!pricer)
@@ -141,6 +153,7 @@ static void case_settle(const mf_pricer *pricer, struct mf_case *c)
      * would need more than a whole core, only the sum of all counts.
      */
     c->hot = fmax(1, hot * c->rates->share);
+    c->hot = 1 + c->rates->coef[MF_COEF_HOT] * (c->hot - 1);
     c->rows = c->sent_rows * c->hot * (double)l->etp;
     c->low = s->precision != MF_BF16;
 }
@@ -359,6 +372,9 @@ int mf_pricer_price(mf_pricer *pricer, struct mf_plan_entry *entry,
     choose_vpp(pricer, &entry->settings, &entry->layout, &choices);
     choose_dispatcher(pricer, &entry->settings, &entry->layout, &choices);
     choose_recompute(pricer, &entry->settings, &choices);
+    if (trial.settings.graphs == MF_GRAPHS_AUTO)
+        trial.settings.graphs =
+            pricer->rates.blackwell ? MF_GRAPHS_PARTIAL : MF_GRAPHS_NONE;
     trial_all(&trial, &choices);
     if (cost_check_finite(pricer, &trial.best, err)) {
         free(trial.best_stage);

@@ -27,6 +27,19 @@ enum mf_coefficient {
     MF_COEF_REDUCE,    /* factor of gradient reductions */
     MF_COEF_MESSAGE_S, /* seconds more for each peer of an exchange (0) */
     MF_COEF_LAYER_S,   /* seconds more for each layer and direction (0) */
+    MF_COEF_QUANTIZE,  /* hidden-wide passes more of a sublayer in 8 bits */
+    MF_COEF_EXPOSED,   /* share of exchanges that EP overlap leaves exposed */
+    MF_COEF_HOT,       /* share of the hottest rank's excess that shows */
+    MF_COEF_DEEPEP,    /* rate of DeepEP against the all-to-all's */
+    MF_COEF_HYBRIDEP,  /* the same of HybridEP */
+    MF_COEF_GATHERED,  /* rate of gathers and reductions of full shards */
+    MF_COEF_DROPPED,   /* floor of a layer with fixed shapes (token drop) */
+    MF_COEF_LIGHT,     /* floor with HybridEP */
+    MF_COEF_GRAPHED,   /* floor with full against partial graphs */
+    MF_COEF_UNGRAPHED, /* floor without graphs where they are the rule */
+    MF_COEF_STRAGGLE,  /* slowing by each doubling of the nodes */
+    MF_COEF_DENSE_FLOOR, /* floor of a layer without experts */
+    MF_COEF_STEP_S,    /* seconds a step */
     MF_COEFS
 };
 
@@ -40,6 +53,8 @@ void mf_coefficients_init(struct mf_coefficients *set);
 /* The prior of the devices of CLUSTER: Hopper, Blackwell or CPU ranks. */
 void mf_coefficients_prior(
     const struct mf_cluster *cluster, struct mf_coefficients *set);
+/* Are the devices of CLUSTER of the Blackwell family? */
+bool mf_coefficients_blackwell(const struct mf_cluster *cluster);
 /* A stable text for each value, such as "gemm"; NULL out of range. */
 const char *mf_coefficient_name(int index);
 int mf_coefficient_find(const char *name); /* -1: none of that name */
@@ -50,6 +65,9 @@ int mf_coefficient_find(const char *name); /* -1: none of that name */
 int mf_cost_check(const struct mf_model *model, const struct mf_layout *layout,
     const struct mf_settings *settings, enum mf_scope scope,
     struct mf_error *err);
+
+/* Megatron's model FLOPs of one token of a training step. */
+double mf_cost_token_flops(const struct mf_model *model, int64_t seq);
 
 /* Price ENTRY->layout under ENTRY->settings; settings that are auto are
  * replaced by the best that fits. Fills ENTRY->cost (free with mf_cost_free).
@@ -69,6 +87,8 @@ mf_pricer *mf_pricer_create(const struct mf_model *model,
     const struct mf_cluster *cluster, int64_t world, enum mf_scope scope,
     const struct mf_coefficients *set, struct mf_error *err);
 void mf_pricer_free(mf_pricer *pricer);
+/* Go on with other coefficients. */
+void mf_pricer_use(mf_pricer *pricer, const struct mf_coefficients *set);
 /* As mf_cost_predict. *PRICED and *BOUNDED (may be NULL) grow by the settings
  * that were priced, and by those left out since they could not be better.
  */

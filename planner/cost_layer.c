@@ -147,8 +147,10 @@ static void work_ring(
 
 static void work_norm(const struct mf_case *c, struct mf_work *work)
 {
+    const double *coef = c->rates->coef;
+    double passes = coef[MF_COEF_PASSES] + (c->low ? coef[MF_COEF_QUANTIZE] : 0);
     double bytes = c->tokens * (double)c->model->hidden *
-                   c->rates->element_bytes * c->rates->coef[MF_COEF_PASSES];
+                   c->rates->element_bytes * passes;
 
     work_product(work, MF_PART_NORM, mf_time_memory(c->rates, bytes));
 }
@@ -260,7 +262,7 @@ static double exchange_seconds(const struct mf_case *c)
     const struct mf_place *place =
         c->place[both ? MF_GROUP_ETP_EP : MF_GROUP_EP];
     double row = mf_row_width(c->model) * c->rates->element_bytes;
-    double bytes[MF_TIERS_MAX] = {0};
+    double bytes[MF_TIERS_MAX] = {0}, rate = 1;
 
     if (once) {
         exchange_once(c, place, row, bytes);
@@ -270,6 +272,12 @@ static double exchange_seconds(const struct mf_case *c)
         for (int t = 0; t <= place->outer; t++)
             bytes[t] = peer * place->away[t];
     }
+    if (c->settings->dispatcher == MF_DEEPEP)
+        rate = c->rates->coef[MF_COEF_DEEPEP];
+    if (c->settings->dispatcher == MF_HYBRIDEP)
+        rate = c->rates->coef[MF_COEF_HYBRIDEP];
+    for (int t = 0; t <= place->outer; t++)
+        bytes[t] /= rate;
     return mf_time_exchange(c->rates, place, bytes);
 }
 
@@ -368,6 +376,33 @@ static void work_beside(const struct mf_case *c, struct mf_work *work)
                 mf_time_gemm(c->rates, c->tokens, h, latent, c->low));
 }
 
+/* Seconds of forward that the modules that are recomputed take. */
+static double modules_forward(const struct mf_case *c, const struct mf_work *work)
+{
+    const double (*part)[MF_DIRECTIONS] = work->part;
+    unsigned on = c->settings->modules;
+    double again = 0, act = 0.1 * part[MF_PART_EXPERTS][FW];
+
+    if (on & MF_MODULE_CORE_ATTN)
+        again += 0.4 * part[MF_PART_ATTENTION][FW];
+    if (on & MF_MODULE_LAYERNORM)
+        again += 0.2 * part[MF_PART_NORM][FW];
+    if (on & MF_MODULE_MLA_UP_PROJ)
+        again += 0.2 * part[MF_PART_ATTENTION][FW];
+    if (on & MF_MODULE_MLP)
+        again += part[MF_PART_DENSE][FW];
+    if (on & MF_MODULE_SHARED_EXPERTS)
+        again += part[MF_PART_SHARED][FW];
+    if (on & MF_MODULE_MOE)
+        again += part[MF_PART_ROUTE][FW] + part[MF_PART_PERMUTE][FW] +
+                 part[MF_PART_DISPATCH][FW] + part[MF_PART_GATHER][FW] +
+                 part[MF_PART_EXPERTS][FW] + part[MF_PART_REDUCE][FW] +
+                 part[MF_PART_COMBINE][FW] + part[MF_PART_UNPERMUTE][FW];
+    else if (on & MF_MODULE_MOE_ACT)
+        again += act;
+    return again;
+}
+
 /* What backward does again. */
 static void work_recompute(const struct mf_case *c, struct mf_work *work)
 {
@@ -375,12 +410,56 @@ static void work_recompute(const struct mf_case *c, struct mf_work *work)
 
     if (c->settings->recompute == MF_RECOMPUTE_FULL)
         again = mf_work_sum(work, FW);
+    else if (c->settings->recompute == MF_RECOMPUTE_MODULES)
+        again = modules_forward(c, work);
     else if (c->settings->recompute == MF_RECOMPUTE_SELECTIVE)
-        again = work->part[MF_PART_NORM][FW] +
+        again = 0.2 * work->part[MF_PART_NORM][FW] +
                 0.1 * (work->part[MF_PART_EXPERTS][FW] +
                           work->part[MF_PART_DENSE][FW] +
                           work->part[MF_PART_SHARED][FW]);
     work->part[MF_PART_RECOMPUTE][BW] += again;
+}
+
+/* Under EP overlap the exchanges of one micro batch run while another is
+ * computed; a part stays exposed.
+ */
+static void work_overlap(const struct mf_case *c, struct mf_work *work)
+{
+    static const enum mf_part_id moved[] = {MF_PART_DISPATCH, MF_PART_COMBINE};
+    double exposed = c->rates->coef[MF_COEF_EXPOSED];
+
+    if (!c->settings->ep_overlap || c->rates->cpu)
+        return;
+    for (int i = 0; i < 2; i++)
+        for (int d = 0; d < MF_DIRECTIONS; d++) {
+            double *seconds = &work->part[moved[i]][d];
+
+            work->hidden_s += (1 - exposed) * *seconds;
+            *seconds *= exposed;
+        }
+}
+
+/* Least seconds of a layer: its host starts so many kernels. */
+static double layer_floor(const struct mf_case *c, enum mf_ffn ffn)
+{
+    const double *coef = c->rates->coef;
+    double least = coef[MF_COEF_FLOOR_S];
+
+    if (ffn != MF_FFN_MOE)
+        least *= coef[MF_COEF_DENSE_FLOOR];
+    if (c->low)
+        least *= 1.1;
+    if (c->settings->recompute == MF_RECOMPUTE_FULL)
+        least *= 1.25;
+    if (!isnan(c->settings->capacity_factor))
+        least *= coef[MF_COEF_DROPPED];
+    if (c->settings->dispatcher == MF_HYBRIDEP)
+        least *= coef[MF_COEF_LIGHT];
+    if (c->settings->graphs == MF_GRAPHS_FULL)
+        least *= coef[MF_COEF_GRAPHED];
+    if (c->settings->graphs == MF_GRAPHS_NONE)
+        least *= coef[MF_COEF_UNGRAPHED];
+    return least;
 }
 
 /* However little there is to compute, a host needs time to start the kernels
@@ -392,17 +471,7 @@ static void work_floor(
     double forward = mf_work_sum(work, FW), all, least, blended;
 
     all = forward + mf_work_sum(work, BW);
-    least = c->rates->coef[MF_COEF_FLOOR_S];
-    if (ffn != MF_FFN_MOE)
-        least *= 0.4;
-    if (c->low)
-        least *= 1.1;
-    if (c->settings->recompute == MF_RECOMPUTE_FULL)
-        least *= 1.25;
-    if (!isnan(c->settings->capacity_factor))
-        least *= 0.66;
-    if (c->settings->dispatcher == MF_HYBRIDEP)
-        least *= 0.7;
+    least = layer_floor(c, ffn);
     if (least <= 0 || all <= 0)
         return;
     blended = sqrt(sqrt(all * all * all * all + least * least * least * least));
@@ -426,5 +495,6 @@ void mf_work_layer(
     if (kind.mixer != MF_MIXER_NONE)
         work_attention(c, kind.mixer, work);
     work_recompute(c, work);
+    work_overlap(c, work);
     work_floor(c, kind.ffn, work);
 }

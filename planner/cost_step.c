@@ -201,7 +201,8 @@ static struct gradients gradients_of(const struct mf_case *c,
         return g;
     g.dense = (dense.reduce_s + dense.gather_s) / (reduce + gather);
     if (c->settings->shard == MF_SHARD_FULL) {
-        gather *= 2;
+        gather = 2 * gather / c->rates->coef[MF_COEF_GATHERED];
+        reduce /= c->rates->coef[MF_COEF_GATHERED];
         g.seen = shown(reduce + gather, forward + backward, stage->layers);
     } else {
         g.seen = shown(reduce, backward, stage->layers) +
@@ -398,6 +399,22 @@ static void cost_fill_rates(
     cost->mfu = rate / c->rates->peak_flops;
 }
 
+/* A larger machine waits more often for somebody; and a host has work that
+ * comes once a step.
+ */
+static void step_straggle(struct step *step)
+{
+    const struct mf_case *c = step->c;
+    double sum = 0, ranks = (double)mf_layout_world(c->layout) / 8;
+
+    for (int i = 0; i < MF_PART_IDS; i++)
+        sum += step->part[i];
+    step->part[MF_PART_LAUNCH] += c->rates->coef[MF_COEF_STEP_S];
+    if (ranks > 1)
+        step->part[MF_PART_LAUNCH] +=
+            c->rates->coef[MF_COEF_STRAGGLE] * log2(ranks) * sum;
+}
+
 void mf_step_price(const struct mf_case *c, struct mf_cost *cost)
 {
     struct step step = {.c = c};
@@ -419,6 +436,7 @@ void mf_step_price(const struct mf_case *c, struct mf_cost *cost)
     step_pipeline(&step, most, sum, send);
     step_gradients(&step, &slowest, &work);
     step_optimizer(&step, &slowest);
+    step_straggle(&step);
     cost->fits = mf_memory_fits(c->rates, cost->peak_bytes);
     cost_fill_parts(cost, step.part);
     cost->hidden_s = step.hidden_s;

@@ -26,6 +26,7 @@ void mf_cost_rates_init(struct mf_cost_rates *rates,
         .share = share,
         .memory_bytes = cluster->gpu.memory_bytes,
         .cpu = cluster->cpu_ranks,
+        .blackwell = mf_coefficients_blackwell(cluster),
         .coef = coef,
     };
     rates->gemm_flops = rates->peak_flops * coef[MF_COEF_GEMM];

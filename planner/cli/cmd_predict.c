@@ -55,15 +55,16 @@ static void predict_print(const struct predict *p)
 {
     const struct mf_cost *cost = &p->entry.cost;
     const struct mf_settings *s = &p->entry.settings;
-    char text[MF_LAYOUT_TEXT];
+    char text[MF_LAYOUT_TEXT], again[MF_RECOMPUTE_TEXT];
 
     mf_layout_format(&p->entry.layout, text, sizeof text);
+    mf_recompute_format(s, again);
     printf("%s on %s, layout %s%s\n", p->model.name, p->cluster.name, text,
         p->entry.layout.coupled ? ", coupled" : "");
     printf("micro batch %" PRId64 ", vpp %" PRId64
            ", %s, recompute %s, dispatcher %s; coefficients %s\n\n",
-        s->micro_batch, s->vpp, mf_precision_name(s->precision),
-        mf_recompute_name(s->recompute), mf_dispatcher_name(s->dispatcher),
+        s->micro_batch, s->vpp, mf_precision_name(s->precision), again,
+        mf_dispatcher_name(s->dispatcher),
         p->set.name);
     printf("step %.6g s (%.6g to %.6g), %.0f tokens/s/GPU, %.4g TFLOP/s/GPU, "
            "MFU %.1f %%, limited by %s\n",

@@ -37,11 +37,13 @@ const struct mf_option mf_options_settings[] = {
     {"micro-batch", "b", "sequences a micro batch, or auto"},
     {"vpp", "V", "model chunks a stage, or auto"},
     {"precision", "P", "bf16, fp8 or mxfp8 (bf16)"},
-    {"recompute", "R", "none, selective, full or auto"},
+    {"recompute", "R", "none, selective, full, auto or modules"},
     {"dispatcher", "D", "alltoall, allgather, dedup, deepep, hybridep, auto"},
     {"imbalance", "G", "Gini of expert loads, 0 to 1 (0.15)"},
     {"capacity-factor", "F", "drop tokens above F times the mean (dropless)"},
     {"shard", "W", "none, optimizer or full (optimizer)"},
+    {"ep-overlap", NULL, "exchanges run under another micro batch"},
+    {"cuda-graphs", "G", "none, partial, full or auto (auto)"},
     {NULL, NULL, NULL},
 };
 

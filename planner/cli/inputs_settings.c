@@ -26,16 +26,23 @@ static int setting_name(const struct mf_cli *cli, const char *option,
 static int setting_names(
     const struct mf_cli *cli, struct mf_settings *s, struct mf_error *err)
 {
-    int precision = (int)s->precision, recompute = (int)s->recompute;
+    int precision = (int)s->precision, graphs = (int)s->graphs;
     int dispatcher = (int)s->dispatcher, shard = (int)s->shard;
+    const char *again = mf_cli_value(cli, "recompute");
 
+    if (again && mf_recompute_parse(again, s))
+        return mf_error_set(err, MF_INVALID,
+            "--recompute '%.64s' is not known; give none, selective, full, "
+            "auto, or modules such as moe_act,layernorm",
+            again);
     if (setting_name(cli, "precision", mf_precision_find, &precision, err) ||
-        setting_name(cli, "recompute", mf_recompute_find, &recompute, err) ||
+        setting_name(cli, "cuda-graphs", mf_graphs_find, &graphs, err) ||
         setting_name(cli, "dispatcher", mf_dispatcher_find, &dispatcher, err) ||
         setting_name(cli, "shard", mf_shard_find, &shard, err))
         return -1;
     s->precision = (enum mf_precision)precision;
-    s->recompute = (enum mf_recompute)recompute;
+    s->graphs = (enum mf_graphs)graphs;
+    s->ep_overlap = s->ep_overlap || mf_cli_has(cli, "ep-overlap");
     s->dispatcher = (enum mf_dispatcher)dispatcher;
     s->shard = (enum mf_shard)shard;
     return 0;

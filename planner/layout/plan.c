@@ -12,6 +12,10 @@
 static const char *const precision_names[] = {"bf16", "fp8", "mxfp8", NULL};
 static const char *const recompute_names[] = {
     "none", "selective", "full", "auto", NULL};
+static const char *const module_names[] = {"core_attn", "moe_act", "layernorm",
+    "mla_up_proj", "mlp", "moe", "shared_experts", NULL};
+static const char *const graphs_names[] = {
+    "none", "partial", "full", "auto", NULL};
 static const char *const dispatcher_names[] = {
     "alltoall", "allgather", "dedup", "deepep", "hybridep", "auto", NULL};
 static const char *const shard_names[] = {"none", "optimizer", "full", NULL};
@@ -32,7 +36,71 @@ const char *mf_precision_name(enum mf_precision precision)
 
 const char *mf_recompute_name(enum mf_recompute recompute)
 {
-    return recompute_names[recompute];
+    return recompute == MF_RECOMPUTE_MODULES ? "modules"
+                                             : recompute_names[recompute];
+}
+
+void mf_recompute_format(
+    const struct mf_settings *settings, char text[MF_RECOMPUTE_TEXT])
+{
+    size_t used = 0;
+
+    if (settings->recompute != MF_RECOMPUTE_MODULES) {
+        snprintf(text, MF_RECOMPUTE_TEXT, "%s",
+            recompute_names[settings->recompute]);
+        return;
+    }
+    text[0] = 0;
+    for (int i = 0; i < MF_MODULES; i++)
+        if (settings->modules & 1u << i)
+            used += (size_t)snprintf(text + used, MF_RECOMPUTE_TEXT - used,
+                "%s%s", used ? "," : "", module_names[i]);
+}
+
+/* LENGTH bytes of NAME. */
+static int module_find(const char *name, size_t length)
+{
+    for (int i = 0; i < MF_MODULES; i++)
+        if (strlen(module_names[i]) == length &&
+            !strncmp(module_names[i], name, length))
+            return i;
+    return -1;
+}
+
+int mf_recompute_parse(const char *text, struct mf_settings *settings)
+{
+    int word = name_find(recompute_names, text);
+    unsigned modules = 0;
+
+    if (word >= 0) {
+        settings->recompute = (enum mf_recompute)word;
+        settings->modules = 0;
+        return 0;
+    }
+    while (true) {
+        size_t length = strcspn(text, ",");
+        int module = module_find(text, length);
+
+        if (module < 0)
+            return -1;
+        modules |= 1u << module;
+        if (!text[length])
+            break;
+        text += length + 1;
+    }
+    settings->recompute = MF_RECOMPUTE_MODULES;
+    settings->modules = modules;
+    return 0;
+}
+
+const char *mf_graphs_name(enum mf_graphs graphs)
+{
+    return graphs_names[graphs];
+}
+
+int mf_graphs_find(const char *name)
+{
+    return name_find(graphs_names, name);
 }
 
 const char *mf_dispatcher_name(enum mf_dispatcher dispatcher)
@@ -53,11 +121,6 @@ const char *mf_scope_name(enum mf_scope scope)
 int mf_precision_find(const char *name)
 {
     return name_find(precision_names, name);
-}
-
-int mf_recompute_find(const char *name)
-{
-    return name_find(recompute_names, name);
 }
 
 int mf_dispatcher_find(const char *name)
@@ -87,6 +150,7 @@ void mf_settings_init(struct mf_settings *settings)
         .imbalance = 0.15,
         .capacity_factor = NAN,
         .shard = MF_SHARD_OPTIMIZER,
+        .graphs = MF_GRAPHS_AUTO,
     };
 }
 

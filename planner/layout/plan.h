@@ -28,7 +28,29 @@ enum mf_recompute {
     MF_RECOMPUTE_NONE,
     MF_RECOMPUTE_SELECTIVE,
     MF_RECOMPUTE_FULL,
-    MF_RECOMPUTE_AUTO
+    MF_RECOMPUTE_AUTO,
+    MF_RECOMPUTE_MODULES /* those of settings.modules */
+};
+/* What Megatron-LM can recompute of a layer by itself. */
+enum mf_module {
+    MF_MODULE_CORE_ATTN = 1,
+    MF_MODULE_MOE_ACT = 2,
+    MF_MODULE_LAYERNORM = 4,
+    MF_MODULE_MLA_UP_PROJ = 8,
+    MF_MODULE_MLP = 16,
+    MF_MODULE_MOE = 32,
+    MF_MODULE_SHARED_EXPERTS = 64
+};
+#define MF_MODULES 7
+#define MF_RECOMPUTE_TEXT 96
+/* How much of a step is captured in CUDA graphs. AUTO: partial on Blackwell,
+ * none elsewhere, as published recipes have it.
+ */
+enum mf_graphs {
+    MF_GRAPHS_NONE,
+    MF_GRAPHS_PARTIAL,
+    MF_GRAPHS_FULL,
+    MF_GRAPHS_AUTO
 };
 enum mf_dispatcher {
     MF_ALLTOALL,
@@ -48,10 +70,13 @@ struct mf_settings {
     int64_t vpp;          /* 0: auto */
     enum mf_precision precision;
     enum mf_recompute recompute;
+    unsigned modules; /* of enum mf_module, with MF_RECOMPUTE_MODULES */
     enum mf_dispatcher dispatcher;
     double imbalance;       /* Gini of expert loads */
     double capacity_factor; /* NAN: dropless */
     enum mf_shard shard;
+    bool ep_overlap; /* exchanges run under the other micro batch's compute */
+    enum mf_graphs graphs;
 };
 
 struct mf_part {
@@ -123,8 +148,16 @@ const char *mf_recompute_name(enum mf_recompute recompute);
 const char *mf_dispatcher_name(enum mf_dispatcher dispatcher);
 const char *mf_shard_name(enum mf_shard shard);
 const char *mf_scope_name(enum mf_scope scope);
+/* The word or the modules of SETTINGS, as mf_recompute_parse reads them. */
+void mf_recompute_format(
+    const struct mf_settings *settings, char text[MF_RECOMPUTE_TEXT]);
+/* none, selective, full, auto, or names of modules joined by commas, into
+ * SETTINGS; -1: TEXT is none of these.
+ */
+int mf_recompute_parse(const char *text, struct mf_settings *settings);
+const char *mf_graphs_name(enum mf_graphs graphs);
+int mf_graphs_find(const char *name);
 int mf_precision_find(const char *name);
-int mf_recompute_find(const char *name);
 int mf_dispatcher_find(const char *name);
 int mf_shard_find(const char *name);
 int mf_scope_find(const char *name);

@@ -75,20 +75,29 @@ static int read_name(const json_t *json, const char *key,
 static int read_names(
     const json_t *json, struct mf_settings *s, struct mf_error *err)
 {
-    int precision, recompute, dispatcher, shard;
+    const char *again = json_string_value(json_object_get(json, "recompute"));
+    const json_t *overlap = json_object_get(json, "ep_overlap");
+    int precision, dispatcher, shard, graphs = MF_GRAPHS_AUTO;
 
+    if (!again || mf_recompute_parse(again, s))
+        return refuse(err, "recompute", "a word or modules known here");
+    if (overlap && !json_is_boolean(overlap))
+        return refuse(err, "ep_overlap", "true or false");
+    s->ep_overlap = json_is_true(overlap);
+    if (json_object_get(json, "cuda_graphs") &&
+        read_name(json, "cuda_graphs", mf_graphs_find, &graphs, err))
+        return -1;
     if (read_name(json, "precision", mf_precision_find, &precision, err) ||
-        read_name(json, "recompute", mf_recompute_find, &recompute, err) ||
         read_name(json, "dispatcher", mf_dispatcher_find, &dispatcher, err) ||
         read_name(json, "shard", mf_shard_find, &shard, err))
         return -1;
-    if (recompute == MF_RECOMPUTE_AUTO || dispatcher == MF_DISPATCHER_AUTO)
+    if (s->recompute == MF_RECOMPUTE_AUTO || dispatcher == MF_DISPATCHER_AUTO)
         return mf_error_set(err, MF_INVALID,
             "recompute and dispatcher are settled in a plan, not auto");
     s->precision = (enum mf_precision)precision;
-    s->recompute = (enum mf_recompute)recompute;
     s->dispatcher = (enum mf_dispatcher)dispatcher;
     s->shard = (enum mf_shard)shard;
+    s->graphs = (enum mf_graphs)graphs;
     return 0;
 }
 

@@ -69,6 +69,9 @@ static json_t *object_of(json_t *parent, const char *key)
 
 static void entry_add_settings(json_t *json, const struct mf_settings *s)
 {
+    char recompute[MF_RECOMPUTE_TEXT];
+
+    mf_recompute_format(s, recompute);
     json_object_set_new(json, "seq", json_integer(s->seq));
     json_object_set_new(json, "global_batch",
         s->global_batch ? json_integer(s->global_batch) : json_null());
@@ -76,14 +79,16 @@ static void entry_add_settings(json_t *json, const struct mf_settings *s)
     json_object_set_new(json, "vpp", json_integer(s->vpp));
     json_object_set_new(
         json, "precision", json_string(mf_precision_name(s->precision)));
-    json_object_set_new(
-        json, "recompute", json_string(mf_recompute_name(s->recompute)));
+    json_object_set_new(json, "recompute", json_string(recompute));
     json_object_set_new(
         json, "dispatcher", json_string(mf_dispatcher_name(s->dispatcher)));
     json_object_set_new(json, "imbalance", figure_json(s->imbalance));
     json_object_set_new(
         json, "capacity_factor", figure_json(s->capacity_factor));
     json_object_set_new(json, "shard", json_string(mf_shard_name(s->shard)));
+    json_object_set_new(json, "ep_overlap", json_boolean(s->ep_overlap));
+    json_object_set_new(
+        json, "cuda_graphs", json_string(mf_graphs_name(s->graphs)));
 }
 
 static json_t *phases_json(const struct mf_cost *cost)
