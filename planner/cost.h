@@ -39,7 +39,7 @@ enum mf_coefficient {
     MF_COEF_UNGRAPHED, /* floor without graphs where they are the rule */
     MF_COEF_STRAGGLE,  /* slowing by each doubling of the nodes */
     MF_COEF_DENSE_FLOOR, /* floor of a layer without experts */
-    MF_COEF_STEP_S,    /* seconds a step */
+    MF_COEF_STEP_S,      /* seconds a step */
     MF_COEFS
 };
 

@@ -148,9 +148,10 @@ static void work_ring(
 static void work_norm(const struct mf_case *c, struct mf_work *work)
 {
     const double *coef = c->rates->coef;
-    double passes = coef[MF_COEF_PASSES] + (c->low ? coef[MF_COEF_QUANTIZE] : 0);
-    double bytes = c->tokens * (double)c->model->hidden *
-                   c->rates->element_bytes * passes;
+    double passes =
+        coef[MF_COEF_PASSES] + (c->low ? coef[MF_COEF_QUANTIZE] : 0);
+    double bytes =
+        c->tokens * (double)c->model->hidden * c->rates->element_bytes * passes;
 
     work_product(work, MF_PART_NORM, mf_time_memory(c->rates, bytes));
 }
@@ -377,9 +378,10 @@ static void work_beside(const struct mf_case *c, struct mf_work *work)
 }
 
 /* Seconds of forward that the modules that are recomputed take. */
-static double modules_forward(const struct mf_case *c, const struct mf_work *work)
+static double modules_forward(
+    const struct mf_case *c, const struct mf_work *work)
 {
-    const double (*part)[MF_DIRECTIONS] = work->part;
+    const double(*part)[MF_DIRECTIONS] = work->part;
     unsigned on = c->settings->modules;
     double again = 0, act = 0.1 * part[MF_PART_EXPERTS][FW];
 

@@ -64,8 +64,7 @@ static void predict_print(const struct predict *p)
     printf("micro batch %" PRId64 ", vpp %" PRId64
            ", %s, recompute %s, dispatcher %s; coefficients %s\n\n",
         s->micro_batch, s->vpp, mf_precision_name(s->precision), again,
-        mf_dispatcher_name(s->dispatcher),
-        p->set.name);
+        mf_dispatcher_name(s->dispatcher), p->set.name);
     printf("step %.6g s (%.6g to %.6g), %.0f tokens/s/GPU, %.4g TFLOP/s/GPU, "
            "MFU %.1f %%, limited by %s\n",
         cost->step_s, cost->step_s_low, cost->step_s_high,

@@ -90,8 +90,8 @@ void table_read(struct table *table, const char *folder, const char *file)
         if (!lines++)
             table->columns = cells;
         if (cells != lines * table->columns)
-            table_fail("%s: line %zu has not %zu cells", name, lines,
-                table->columns);
+            table_fail(
+                "%s: line %zu has not %zu cells", name, lines, table->columns);
     }
     table->head = table->cell;
     table->rows = lines ? lines - 1 : 0;
