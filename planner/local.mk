@@ -35,7 +35,8 @@ libmoefold_planner_a_SOURCES += \
     planner/model_read.c planner/model_read_attention.c \
     planner/model_read_blocks.c planner/model_read_config.c \
     planner/model_read_dense.c planner/model_read_dialect.c \
-    planner/model_read_find.c planner/model_read_list.c \
+    planner/model_read_find.c planner/model_read_hybrid.c \
+    planner/model_read_list.c \
     planner/model_read_unknown.c planner/model_read_config.h \
     planner/model_read_keys.c planner/model_read_megatron.c \
     planner/model_read_moe.c planner/model_read_words.c \

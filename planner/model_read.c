@@ -224,7 +224,7 @@ static void name_set(struct mf_model *model, const char *file)
     size_t n;
 
     base = base ? base + 1 : file;
-    if (!strcmp(base, "config.json")) {
+    if (!strcmp(base, "config.json") || !strcmp(base, "params.json")) {
         folder = folder_of(file);
         base = folder ? folder_name(folder) : "model";
     }

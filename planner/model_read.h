@@ -22,9 +22,9 @@ struct mf_arguments {
 };
 
 /* Read FILE; the model's name is that of its folder when the file is called
- * config.json, else of the file without its ending. MF_INVALID with file, key
- * and mend otherwise. Keys that could change the count and are not known
- * become warnings. Free with mf_model_free.
+ * config.json or params.json, else of the file without its ending. MF_INVALID
+ * with file, key and mend otherwise. Keys that could change the count and are
+ * not known become warnings. Free with mf_model_free.
  */
 int mf_model_read(
     const char *file, struct mf_model *model, struct mf_error *err);

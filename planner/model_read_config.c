@@ -299,9 +299,13 @@ static int defaults_take(struct reading *r)
 /* Whether a file of this dialect must say how many experts there are. */
 static bool experts_needed(const struct reading *r)
 {
-    for (const struct mf_dialect *d = mf_dialects_moe; d->types; d++)
-        if (d == r->dialect)
-            return !r->value[MF_SLOT_DENSE_TOO].whole;
+    static const struct mf_dialect *const table[] = {
+        mf_dialects_moe, mf_dialects_hybrid};
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        for (const struct mf_dialect *d = table[i]; d->types; d++)
+            if (d == r->dialect)
+                return !r->value[MF_SLOT_DENSE_TOO].whole;
     return false;
 }
 

@@ -53,6 +53,12 @@ static const struct mf_key llama_keys[] = {
     KEY("attention_out_bias", MF_SLOT_OUT_BIAS),
     KEY("use_bias", MF_SLOT_MLP_BIAS), END_KEYS};
 
+/* Llama's own params.json. */
+static const struct mf_key llama_native_keys[] = {KEY("dim", MF_FIELD_HIDDEN),
+    KEY("multiple_of", MF_SLOT_FFN_UNIT),
+    KEY("ffn_dim_multiplier", MF_SLOT_FFN_FACTOR), SKIP("use_scaled_rope"),
+    END_KEYS};
+
 static const struct mf_key seed_keys[] = {
     KEY("attention_bias", MF_SLOT_QKV_BIAS),
     KEY("attention_out_bias", MF_SLOT_OUT_BIAS), SKIP("residual_dropout"),
@@ -252,6 +258,8 @@ const struct mf_dialect mf_dialects_dense[] = {
         LIST("Llama", "LLaMA", "Aquila", "SmolLM3", "InternLM3", "IQuestCoder",
             "Granite", "GraniteSWA", "Yi", "Solar", "LlavaLlama"),
         KEYS(llama_keys), NULL, NULL, NULL, NULL},
+    {LIST("llama_native"), NULL, KEYS(llama_native_keys), NULL,
+        LIST("dim", "multiple_of", "n_heads"), NULL, NULL},
     {LIST("seed_oss"), LIST("SeedOss"), KEYS(seed_keys), NULL, NULL, NULL,
         NULL},
     {LIST("solar"), NULL, KEYS(llama_keys), NULL, NULL, NULL, NULL},

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-const struct mf_dialect *const mf_dialects[] = {
-    mf_dialects_moe, mf_dialects_dense, mf_dialects_refused, NULL};
+const struct mf_dialect *const mf_dialects[] = {mf_dialects_moe,
+    mf_dialects_hybrid, mf_dialects_dense, mf_dialects_refused, NULL};
 
 static const struct {
     int slot;
@@ -70,6 +70,7 @@ static const struct {
     {MF_SLOT_ROUTER_LINEAR_BIAS, MF_KIND_FLAG},
     {MF_SLOT_RENORMALIZE, MF_KIND_FLAG},
     {MF_SLOT_SCALING, MF_KIND_REAL},
+    {MF_SLOT_FFN_FACTOR, MF_KIND_REAL},
     {MF_SLOT_ACTIVATION, MF_KIND_TEXT},
     {MF_SLOT_IGNORED, MF_KIND_ANY},
 };

@@ -81,6 +81,8 @@ enum mf_slot {
     MF_SLOT_MLP_BIAS,
     MF_SLOT_GATED,
     MF_SLOT_FFN_TIMES,     /* dense width is so many times the hidden one */
+    MF_SLOT_FFN_UNIT,      /* dense width: 8/3 of hidden, up to a multiple */
+    MF_SLOT_FFN_FACTOR,    /* of this, times the factor before that */
     MF_SLOT_FFN_PARTS,     /* dense width is the key's value over this */
     MF_SLOT_SHARED_EACH,   /* width of each shared expert */
     MF_SLOT_SHARED_GATE,   /* of the shared expert, where there is one */
@@ -162,6 +164,7 @@ struct mf_dialect {
 /* Every dialect in tables, ended by NULL; a table by a row without types. */
 extern const struct mf_dialect *const mf_dialects[];
 extern const struct mf_dialect mf_dialects_moe[];
+extern const struct mf_dialect mf_dialects_hybrid[];
 extern const struct mf_dialect mf_dialects_dense[];
 extern const struct mf_dialect mf_dialects_refused[];
 

@@ -173,6 +173,7 @@ const struct mf_default mf_defaults_common[] = {
     {MF_SLOT_MTP_ON, -1, true, false},
     {MF_SLOT_GATED, -1, true, false},
     {MF_SLOT_FFN_PARTS, -1, 1, false},
+    {MF_SLOT_FFN_FACTOR, -1, 1, false},
     {MF_SLOT_SCALING, -1, 1, false},
     {-1, -1, 0, false},
 };

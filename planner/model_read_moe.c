@@ -6,29 +6,29 @@
 #include "planner/model_read_rows.h"
 
 /* Rows that several dialects share. */
-static const struct mf_default same_width[] = {
+const struct mf_default mf_rows_same_width[] = {
     HOLDS(MF_SLOT_EXPERT_SAME, true), END_DEFAULTS};
 
-static const struct mf_default renormalized[] = {
+const struct mf_default mf_rows_renormalized[] = {
     HOLDS(MF_SLOT_RENORMALIZE, true), END_DEFAULTS};
 
 static const struct mf_default kv8[] = {
     TOLD(MF_FIELD_KV_HEADS, 8), END_DEFAULTS};
 
-static const struct mf_default head_norms[] = {
+const struct mf_default mf_rows_head_norms[] = {
     HOLDS(MF_SLOT_QK_NORM_ON, true), END_DEFAULTS};
 
-static const struct mf_default sigmoid_bias[] = {
+const struct mf_default mf_rows_sigmoid_bias[] = {
     HOLDS(MF_SLOT_SCORE, MF_SCORE_SIGMOID), HOLDS(MF_SLOT_ROUTER_BIAS, true),
     HOLDS(MF_SLOT_RENORMALIZE, true), END_DEFAULTS};
 
-static const struct mf_default mla_ranks[] = {HOLDS(MF_SLOT_MLA, 1),
+const struct mf_default mf_rows_mla_ranks[] = {HOLDS(MF_SLOT_MLA, 1),
     TOLD(MF_FIELD_MLA_Q, 1536), TOLD(MF_FIELD_MLA_KV, 512),
     TOLD(MF_FIELD_MLA_NOPE, 128), TOLD(MF_FIELD_MLA_ROPE, 64),
     TOLD(MF_FIELD_MLA_V, 128), END_DEFAULTS};
 
 /* The sum of the head's parts, which newer files repeat, or only one part. */
-static const struct mf_key mla_keys[] = {SKIP("head_dim"), SKIP("qk_head_dim"),
+const struct mf_key mf_rows_mla_keys[] = {SKIP("head_dim"), SKIP("qk_head_dim"),
     SKIP("sliding_window"), SKIP("use_sliding_window"), END_KEYS};
 
 /* Mixtral. */
@@ -37,11 +37,11 @@ static const struct mf_key mixtral_keys[] = {
     SKIP("qkv_bias"), SKIP("mlp_bias"), END_KEYS};
 
 /* Qwen: the window is off unless a switch says otherwise. */
-static const struct mf_key qwen_keys[] = {
+const struct mf_key mf_rows_qwen_keys[] = {
     KEY("max_window_layers", MF_SLOT_WINDOW_FROM), SKIP("layer_norm_type"),
     END_KEYS};
 
-static const struct mf_default qwen_defaults[] = {
+const struct mf_default mf_rows_qwen_defaults[] = {
     HOLDS(MF_SLOT_WINDOW_ON, false), HOLDS(MF_SLOT_MOE_PHASE, 1), END_DEFAULTS};
 
 static const struct mf_default qwen2_moe_defaults[] = {
@@ -58,45 +58,10 @@ static const struct mf_default qwen3_defaults[] = {
     HOLDS(MF_SLOT_QK_NORM_ON, true), TOLD(MF_FIELD_HEAD_DIM, 128),
     TOLD(MF_FIELD_MOE_FFN, 768), END_DEFAULTS};
 
-/* Qwen3-Next and Qwen3.5: gated delta networks between full layers, whose
- * queries come with an output gate.
- */
-static const struct mf_key qwen_next_keys[] = {
-    KEY("attn_output_gate", MF_SLOT_GATE_ON), SKIP("use_qk_norm"),
-    SKIP("mtp_use_dedicated_embeddings"), SKIP("attn_output_gate_type"),
-    END_KEYS};
-
-static const struct mf_default qwen_next_defaults[] = {
-    HOLDS(MF_SLOT_DENSE_TOO, true), HOLDS(MF_SLOT_GATE_ON, true),
-    HOLDS(MF_SLOT_QK_NORM_ON, true), HOLDS(MF_SLOT_SHARED_GATE, true),
-    HOLDS(MF_SLOT_RENORMALIZE, true), TOLD(MF_FIELD_HEAD_DIM, 256),
-    HOLDS(MF_SLOT_LINEAR_STEP, 4), TOLD(MF_FIELD_LINEAR_KEY_HEADS, 16),
-    TOLD(MF_FIELD_LINEAR_VALUE_HEADS, 32), TOLD(MF_FIELD_LINEAR_KEY_DIM, 128),
-    TOLD(MF_FIELD_LINEAR_VALUE_DIM, 128), TOLD(MF_FIELD_LINEAR_CONV, 4),
-    HOLDS(MF_SLOT_LINEAR_TYPE, MF_LINEAR_GATED_DELTA), END_DEFAULTS};
-
 /* OLMoE normalises all heads of queries and of keys together. */
 static const struct mf_default olmoe_defaults[] = {
     HOLDS(MF_SLOT_QK_NORM_ON, true), HOLDS(MF_SLOT_QK_NORM, MF_QK_NORM_WHOLE),
     END_DEFAULTS};
-
-/* Granite 4 hybrids: Mamba-2 layers, and always a shared part. */
-static const struct mf_key granite_hybrid_keys[] = {
-    KEY("mamba_n_heads", MF_FIELD_MAMBA_HEADS),
-    KEY("mamba_d_head", MF_FIELD_MAMBA_HEAD_DIM),
-    KEY("mamba_n_groups", MF_FIELD_MAMBA_GROUPS),
-    KEY("mamba_d_state", MF_FIELD_MAMBA_STATE),
-    KEY("mamba_d_conv", MF_FIELD_MAMBA_CONV),
-    KEY("mamba_expand", MF_SLOT_MAMBA_EXPAND),
-    KEY("mamba_conv_bias", MF_SLOT_MAMBA_CONV_BIAS),
-    KEY("mamba_proj_bias", MF_SLOT_MAMBA_PROJ_BIAS),
-    SKIP("normalization_function"), SKIP("attention_window"), END_KEYS};
-
-static const struct mf_default granite_hybrid_defaults[] = {
-    HOLDS(MF_SLOT_DENSE_TOO, true), HOLDS(MF_SLOT_MAMBA_NORMS, true),
-    HOLDS(MF_SLOT_MAMBA_CONV_BIAS, true), TOLD(MF_FIELD_MAMBA_HEADS, 128),
-    TOLD(MF_FIELD_MAMBA_GROUPS, 1), TOLD(MF_FIELD_MAMBA_STATE, 256),
-    TOLD(MF_FIELD_MAMBA_CONV, 4), TOLD(MF_SLOT_MAMBA_EXPAND, 2), END_DEFAULTS};
 
 /* DeepSeek. */
 static const struct mf_key deepseek_v2_keys[] = {
@@ -104,32 +69,9 @@ static const struct mf_key deepseek_v2_keys[] = {
     KEY("num_routed_experts", MF_FIELD_EXPERTS), SKIP("lm_head"),
     SKIP("rm_head"), SKIP("use_mla_absorb"), END_KEYS};
 
-static const struct mf_default deepseek_v3_defaults[] = {
+const struct mf_default mf_rows_deepseek_v3_defaults[] = {
     TOLD(MF_FIELD_SHARED_EXPERTS, 1), TOLD(MF_SLOT_FIRST_DENSE, 3),
     END_DEFAULTS};
-
-static const struct mf_key deepseek_sparse_keys[] = {
-    KEY("n_routed_experts", MF_FIELD_EXPERTS), SKIP("index_topk_freq"),
-    SKIP("index_kpool"), SKIP("index_kpool_always_select_tail"),
-    SKIP("index_topk_pattern"), SKIP("indexer_rope_interleave"),
-    SKIP("indexer_types"), END_KEYS};
-
-/* DeepSeek-V4: queries of low rank, one key head that is the value too, a
- * grouped output projection, entries that stand for many tokens. Defaults and
- * parts as in its published inference code.
- */
-static const struct mf_key deepseek_v4_keys[] = {
-    KEY("q_lora_rank", MF_FIELD_Q_RANK), KEY("o_lora_rank", MF_FIELD_O_RANK),
-    KEY("o_groups", MF_FIELD_O_GROUPS),
-    KEY("compress_ratios", MF_SLOT_COMPRESS), SKIP("qk_rope_head_dim"),
-    SKIP("num_hash_layers"), SKIP("compress_rates"), SKIP("attention_bias"),
-    END_KEYS};
-
-static const struct mf_default deepseek_v4_defaults[] = {
-    HOLDS(MF_SLOT_MLA, false), HOLDS(MF_SLOT_SCORE, MF_SCORE_SQRTSOFTPLUS),
-    HOLDS(MF_SLOT_ROUTER_BIAS, true), HOLDS(MF_SLOT_RENORMALIZE, true),
-    HOLDS(MF_SLOT_FULL_SHARED_KV, true), HOLDS(MF_SLOT_SINKS_FULL, true),
-    TOLD(MF_FIELD_KV_HEADS, 1), END_DEFAULTS};
 
 /* DeepSeek's own inference code (inference/model.py, class ModelArgs). */
 static const struct mf_choice native_scores[] = {{"softmax", MF_SCORE_SOFTMAX},
@@ -180,22 +122,6 @@ static const struct mf_key mistral_native_keys[] = {KEY("dim", MF_FIELD_HIDDEN),
     KEY("moe.routed_scale", MF_SLOT_SCALING), SKIP("moe.expert_parallel"),
     SKIP("moe.expert_model_parallel"), END_KEYS};
 
-/* Kimi Linear and Kimi K3: Kimi delta attention between MLA layers. */
-static const struct mf_key kimi_keys[] = {
-    KEY("linear_attn_config.num_heads", MF_FIELD_LINEAR_KEY_HEADS),
-    KEY("linear_attn_config.num_heads", MF_FIELD_LINEAR_VALUE_HEADS),
-    KEY("linear_attn_config.head_dim", MF_FIELD_LINEAR_KEY_DIM),
-    KEY("linear_attn_config.head_dim", MF_FIELD_LINEAR_VALUE_DIM),
-    KEY("linear_attn_config.short_conv_kernel_size", MF_FIELD_LINEAR_CONV),
-    KEY("linear_attn_config.kda_layers", MF_SLOT_LINEAR_NAMED),
-    KEY("linear_attn_config.use_full_rank_gate", MF_SLOT_LINEAR_FULL_GATE),
-    SKIP("linear_attn_config.full_attn_layers"),
-    KEY("mla_use_output_gate", MF_SLOT_GATE_ON), SKIP("latent_moe_use_norm"),
-    SKIP("attn_res_block_size"), END_KEYS};
-
-static const struct mf_default kimi_defaults[] = {
-    HOLDS(MF_SLOT_LINEAR_TYPE, MF_LINEAR_KDA), END_DEFAULTS};
-
 /* GLM-4.5: biases of queries, keys and values only. */
 static const struct mf_key glm_keys[] = {
     KEY("attention_bias", MF_SLOT_QKV_BIAS), END_KEYS};
@@ -225,26 +151,10 @@ static const struct mf_key phimoe_keys[] = {
 static const struct mf_default biased_norms[] = {HOLDS(MF_FIELD_NORMS_MIXER, 2),
     HOLDS(MF_FIELD_NORMS_FFN, 2), HOLDS(MF_FIELD_NORMS_END, 2), END_DEFAULTS};
 
-/* Llama 4: intermediate_size is that of an expert; a shared expert is always
- * there; three of four layers see chunks; a norm without parameters.
- */
-static const struct mf_key llama4_keys[] = {
-    KEY("intermediate_size", MF_FIELD_MOE_FFN),
-    KEY("intermediate_size_mlp", MF_FIELD_DENSE_FFN),
-    KEY("interleave_moe_layer_step", MF_SLOT_MOE_STEP),
-    KEY("attention_chunk_size", MF_FIELD_WINDOW),
-    KEY("no_rope_layers", MF_SLOT_WINDOW_LIST), SKIP("use_qk_norm"),
-    SKIP("for_llm_compressor"), END_KEYS};
-
-static const struct mf_default llama4_defaults[] = {
-    HOLDS(MF_FIELD_SHARED_EXPERTS, 1), HOLDS(MF_SLOT_MOE_PHASE, 1),
-    HOLDS(MF_SLOT_SCORE, MF_SCORE_SIGMOID), HOLDS(MF_SLOT_WINDOW_STEP, 4),
-    HOLDS(MF_SLOT_CHUNKED, true), END_DEFAULTS};
-
-/* MiniMax: M2 normalises all heads together; 01 and M1 have lightning
+/* MiniMax: M2 normalises all heads together; 01 and M1 have mf_rows_lightning
  * attention as wide as their heads, with an output gate.
  */
-static const struct mf_key minimax_keys[] = {
+const struct mf_key mf_rows_minimax_keys[] = {
     KEY("attn_type_list", MF_SLOT_LINEAR_LIST), SKIP("mtp_transformer_layers"),
     SKIP("shared_moe_mode"), SKIP("block_size"), SKIP("full_attn_alpha_factor"),
     SKIP("full_attn_beta_factor"), SKIP("linear_attn_alpha_factor"),
@@ -255,31 +165,10 @@ static const struct mf_default minimax_m2_defaults[] = {
     HOLDS(MF_SLOT_QK_NORM, MF_QK_NORM_WHOLE),
     HOLDS(MF_SLOT_SCORE, MF_SCORE_SIGMOID), END_DEFAULTS};
 
-/* MiniMax M3: an indexer picks blocks in sparse layers. */
-static const struct mf_key minimax_m3_keys[] = {
-    KEY("intermediate_size", MF_FIELD_MOE_FFN),
-    KEY("dense_intermediate_size", MF_FIELD_DENSE_FFN),
-    KEY("index_topk_blocks", MF_FIELD_INDEX_TOPK),
-    KEY("index_block_size", MF_SLOT_INDEX_BLOCK), SKIP("index_local_blocks"),
-    KEY("sparse_attention_config.sparse_num_index_heads", MF_FIELD_INDEX_HEADS),
-    KEY("sparse_attention_config.sparse_index_dim", MF_FIELD_INDEX_DIM),
-    KEY("sparse_attention_config.sparse_topk_blocks", MF_FIELD_INDEX_TOPK),
-    KEY("sparse_attention_config.sparse_block_size", MF_SLOT_INDEX_BLOCK),
-    KEY("sparse_attention_config.sparse_attention_freq", MF_SLOT_SPARSE_LIST),
-    SKIP("sparse_attention_config.sparse_local_block"),
-    SKIP("sparse_attention_config.sparse_init_block"),
-    SKIP("sparse_attention_config.use_sparse_attention"),
-    SKIP("mtp_transformer_layers"), END_KEYS};
-
-static const struct mf_default minimax_m3_defaults[] = {
-    HOLDS(MF_SLOT_QK_NORM_ON, true), HOLDS(MF_FIELD_INDEX_HEADS, 4),
-    HOLDS(MF_FIELD_INDEX_DIM, 128), HOLDS(MF_FIELD_INDEX_TOPK, 16),
-    HOLDS(MF_SLOT_INDEX_BLOCK, 128), END_DEFAULTS};
-
 static const struct mf_default dense_too[] = {
     HOLDS(MF_SLOT_DENSE_TOO, true), END_DEFAULTS};
 
-static const struct mf_default lightning[] = {
+const struct mf_default mf_rows_lightning[] = {
     HOLDS(MF_SLOT_LINEAR_TYPE, MF_LINEAR_LIGHTNING),
     TIMES(MF_FIELD_LINEAR_KEY_HEADS, 1, MF_FIELD_HEADS),
     TIMES(MF_FIELD_LINEAR_VALUE_HEADS, 1, MF_FIELD_HEADS), END_DEFAULTS};
@@ -298,7 +187,7 @@ static const struct mf_default hunyuan_defaults[] = {
     END_DEFAULTS};
 
 /* Ling and Ring (inclusionAI): each shared expert has the width given. */
-static const struct mf_key bailing_keys[] = {KEY("use_bias", MF_SLOT_OUT_BIAS),
+const struct mf_key mf_rows_bailing_keys[] = {KEY("use_bias", MF_SLOT_OUT_BIAS),
     KEY("use_bias", MF_SLOT_MLP_BIAS),
     KEY("moe_shared_expert_intermediate_size", MF_SLOT_SHARED_EACH),
     KEY("layer_group_size", MF_SLOT_LINEAR_STEP), SKIP("group_norm_size"),
@@ -308,76 +197,8 @@ static const struct mf_key bailing_keys[] = {KEY("use_bias", MF_SLOT_OUT_BIAS),
     SKIP("linear_attn_norm_group_size"), SKIP("multi_gate"),
     SKIP("router_type"), END_KEYS};
 
-static const struct mf_default bailing_linear_defaults[] = {
-    HOLDS(MF_SLOT_LINEAR_TAIL, true), END_DEFAULTS};
-
-/* Ring and Ling 3: Kimi delta attention of full rank between MLA layers that
- * have a gate value a head.
- */
-static const struct mf_key bailing_hybrid_keys[] = {
-    KEY("linear_head_dim", MF_FIELD_LINEAR_KEY_DIM),
-    KEY("linear_head_dim", MF_FIELD_LINEAR_VALUE_DIM),
-    KEY("short_conv_kernel_size", MF_FIELD_LINEAR_CONV), SKIP("no_kda_lora"),
-    END_KEYS};
-
-static const struct mf_default bailing_hybrid_defaults[] = {
-    HOLDS(MF_SLOT_LINEAR_TYPE, MF_LINEAR_KDA),
-    HOLDS(MF_SLOT_LINEAR_FULL_GATE, 2), HOLDS(MF_SLOT_GATE_HEAD, true),
-    TIMES(MF_FIELD_LINEAR_KEY_HEADS, 1, MF_FIELD_HEADS),
-    TIMES(MF_FIELD_LINEAR_VALUE_HEADS, 1, MF_FIELD_HEADS),
-    HOLDS(MF_FIELD_LINEAR_CONV, 4), HOLDS(MF_FIELD_LINEAR_KEY_DIM, 128),
-    HOLDS(MF_FIELD_LINEAR_VALUE_DIM, 128), END_DEFAULTS};
-
-static const struct mf_default bailing_v2_defaults[] = {
+const struct mf_default mf_rows_bailing_v2_defaults[] = {
     HOLDS(MF_SLOT_SCORE, MF_SCORE_SIGMOID), HOLDS(MF_SLOT_RENORMALIZE, true),
-    END_DEFAULTS};
-
-/* MiMo-V2: full and sliding layers have heads of their own. */
-static const struct mf_key mimo_keys[] = {KEY("v_head_dim", MF_FIELD_V_DIM),
-    KEY("swa_num_attention_heads", MF_FIELD_SLIDING_HEADS),
-    KEY("swa_num_key_value_heads", MF_FIELD_SLIDING_KV_HEADS),
-    KEY("swa_head_dim", MF_FIELD_SLIDING_HEAD_DIM),
-    KEY("swa_v_head_dim", MF_FIELD_SLIDING_V_DIM),
-    KEY("hybrid_layer_pattern", MF_SLOT_WINDOW_LIST),
-    KEY("add_swa_attention_sink_bias", MF_SLOT_SINKS_SLIDING),
-    KEY("add_full_attention_sink_bias", MF_SLOT_SINKS_FULL),
-    SKIP("attention_chunk_size"), SKIP("hybrid_block_size"), END_KEYS};
-
-/* Nemotron-H: a block is a mixer or a feed-forward part, never both. */
-static const struct mf_key nemotron_keys[] = {
-    KEY("hybrid_override_pattern", MF_SLOT_PATTERN),
-    KEY("layers_block_type", MF_SLOT_BLOCKS),
-    KEY("mamba_num_heads", MF_FIELD_MAMBA_HEADS),
-    KEY("mamba_head_dim", MF_FIELD_MAMBA_HEAD_DIM),
-    KEY("n_groups", MF_FIELD_MAMBA_GROUPS),
-    KEY("ssm_state_size", MF_FIELD_MAMBA_STATE),
-    KEY("conv_kernel", MF_FIELD_MAMBA_CONV),
-    KEY("use_conv_bias", MF_SLOT_MAMBA_CONV_BIAS),
-    KEY("mamba_proj_bias", MF_SLOT_MAMBA_PROJ_BIAS), SKIP("expand"),
-    SKIP("use_bias"), SKIP("mtp_hybrid_override_pattern"),
-    SKIP("mtp_layers_block_type"), SKIP("moe_shared_expert_overlap"),
-    KEY("attention_head_dim", MF_FIELD_HEAD_DIM), END_KEYS};
-
-static const struct mf_default nemotron_defaults[] = {
-    HOLDS(MF_SLOT_DENSE_TOO, true), HOLDS(MF_SLOT_GATED, false),
-    HOLDS(MF_SLOT_MAMBA_NORMS, true), END_DEFAULTS};
-
-/* Gemma 4: a dense part beside the experts; full layers have wider heads whose
- * keys are their values.
- */
-static const struct mf_key gemma4_keys[] = {
-    KEY("enable_moe_block", MF_SLOT_BESIDE_DENSE),
-    KEY("enable_moe_block", MF_SLOT_EXPERTS_ON),
-    KEY("global_head_dim", MF_FIELD_FULL_HEAD_DIM),
-    KEY("num_global_key_value_heads", MF_FIELD_FULL_KV_HEADS),
-    KEY("attention_k_eq_v", MF_SLOT_FULL_SHARED_KV),
-    KEY("per_layer_config", MF_SLOT_PER_LAYER),
-    KEY("use_double_wide_mlp", MF_SLOT_WIDE_SHARED), END_KEYS};
-
-static const struct mf_default gemma4_defaults[] = {HOLDS(MF_SLOT_TIED, true),
-    HOLDS(MF_SLOT_QK_NORM_ON, true), HOLDS(MF_SLOT_RENORMALIZE, true),
-    HOLDS(MF_FIELD_NORMS_MIXER, 2), HOLDS(MF_FIELD_NORMS_FFN, 2),
-    HOLDS(MF_SLOT_EXPERTS_ON, false), HOLDS(MF_SLOT_WINDOW_STEP, 6),
     END_DEFAULTS};
 
 /* OpenMoE (hpcaitech/ColossalAI): every sixth layer has experts. */
@@ -389,26 +210,6 @@ static const struct mf_default openmoe_defaults[] = {
     HOLDS(MF_SLOT_MOE_PHASE, 1), HOLDS(MF_SLOT_TIED, true),
     HOLDS(MF_SLOT_EXPERT_SAME, true), END_DEFAULTS};
 
-/* Jamba: Mamba-1 layers with norms of their own. */
-static const struct mf_key jamba_keys[] = {
-    KEY("attn_layer_period", MF_SLOT_MAMBA_STEP),
-    KEY("attn_layer_offset", MF_SLOT_MAMBA_PHASE),
-    KEY("expert_layer_period", MF_SLOT_MOE_STEP),
-    KEY("expert_layer_offset", MF_SLOT_MOE_OFFSET),
-    KEY("mamba_d_state", MF_FIELD_MAMBA_STATE),
-    KEY("mamba_d_conv", MF_FIELD_MAMBA_CONV),
-    KEY("mamba_dt_rank", MF_FIELD_MAMBA_DT_RANK),
-    KEY("mamba_expand", MF_SLOT_MAMBA_EXPAND),
-    KEY("mamba_conv_bias", MF_SLOT_MAMBA_CONV_BIAS),
-    KEY("mamba_proj_bias", MF_SLOT_MAMBA_PROJ_BIAS), END_KEYS};
-
-static const struct mf_default jamba_defaults[] = {
-    HOLDS(MF_SLOT_DENSE_TOO, true), HOLDS(MF_SLOT_MAMBA_NORMS, true),
-    HOLDS(MF_SLOT_MAMBA_CONV_BIAS, true), TOLD(MF_SLOT_MAMBA_STEP, 8),
-    TOLD(MF_SLOT_MAMBA_PHASE, 4), TOLD(MF_FIELD_MAMBA_STATE, 16),
-    TOLD(MF_FIELD_MAMBA_CONV, 4), TOLD(MF_SLOT_MAMBA_EXPAND, 2),
-    HOLDS(MF_SLOT_EXPERT_SAME, true), END_DEFAULTS};
-
 /* Arctic: a dense part of hidden width beside the experts. */
 static const struct mf_key arctic_keys[] = {
     KEY("parallel_attn_mlp_res", MF_SLOT_BESIDE_HIDDEN),
@@ -418,17 +219,6 @@ static const struct mf_key arctic_keys[] = {
 static const struct mf_default arctic_defaults[] = {HOLDS(MF_SLOT_MOE_PHASE, 1),
     HOLDS(MF_SLOT_EXPERT_SAME, true), HOLDS(MF_FIELD_NORMS_FFN, 2),
     END_DEFAULTS};
-
-/* JetMoE: attention is a mixture of experts as well. */
-static const struct mf_key jetmoe_keys[] = {
-    KEY("moe_num_experts", MF_FIELD_EXPERTS),
-    KEY("moe_num_experts", MF_FIELD_ATTENTION_EXPERTS),
-    KEY("num_local_experts", MF_FIELD_EXPERTS),
-    KEY("num_local_experts", MF_FIELD_ATTENTION_EXPERTS),
-    KEY("moe_top_k", MF_FIELD_TOPK), KEY("moe_top_k", MF_FIELD_ATTENTION_TOPK),
-    KEY("num_experts_per_tok", MF_FIELD_TOPK),
-    KEY("num_experts_per_tok", MF_FIELD_ATTENTION_TOPK),
-    KEY("glu", MF_SLOT_GATED), SKIP("n_positions"), END_KEYS};
 
 /* Yuan 2: a filter of two convolutions before queries and keys, 2 hidden^2
  * parameters; a width of all heads together.
@@ -478,47 +268,11 @@ static const struct mf_key exaone_moe_keys[] = {
     SKIP("mtp_share_layers"), KEY("num_mtp_layers", MF_FIELD_MTP_LAYERS),
     END_KEYS};
 
-/* Laguna (poolside): more heads in sliding layers, one gate value a head. */
-static const struct mf_key laguna_keys[] = {
-    KEY("num_attention_heads_per_layer", MF_SLOT_HEAD_LIST),
-    KEY("gating", MF_SLOT_GATE_HEAD), END_KEYS};
-
-/* LongCat-Flash: two attention and two dense parts a layer, experts across
- * them, some of which do nothing.
- */
-static const struct mf_key longcat_keys[] = {SKIP("num_hidden_layers"),
-    SKIP("zero_expert_type"), SKIP("attention_method"),
-    KEY("router_bias", MF_SLOT_ROUTER_LINEAR_BIAS),
-    SKIP("mtp_replicate_modules"), SKIP("nextn_use_scmoe"), END_KEYS};
-
-static const struct mf_default longcat_defaults[] = {
-    HOLDS(MF_SLOT_PAIRED, true), HOLDS(MF_SLOT_ROUTER_BIAS, true),
-    HOLDS(MF_SLOT_BESIDE_DENSE, true), END_DEFAULTS};
-
-/* Step-3.5: sliding layers have heads of their own; a gate value a head. */
-static const struct mf_key step35_keys[] = {
-    KEY("num_attention_groups", MF_FIELD_KV_HEADS),
-    KEY("attention_other_setting.num_attention_heads", MF_FIELD_SLIDING_HEADS),
-    KEY("attention_other_setting.num_attention_groups",
-        MF_FIELD_SLIDING_KV_HEADS),
-    KEY("attention_other_setting.head_dim", MF_FIELD_SLIDING_HEAD_DIM),
-    SKIP("attention_other_setting.true_head_dim"),
-    KEY("use_head_wise_attn_gate", MF_SLOT_GATE_HEAD),
-    KEY("use_moe_router_bias", MF_SLOT_ROUTER_BIAS), SKIP("moe_every_n_layer"),
-    SKIP("sink"), SKIP("zero_centered"), SKIP("use_moe"), SKIP("att_impl_type"),
-    SKIP("moe_layer_offset"), SKIP("n_shared_experts"),
-    SKIP("norm_expert_weight"), END_KEYS};
-
-static const struct mf_default step35_defaults[] = {
-    HOLDS(MF_SLOT_GATE_HEAD, true), HOLDS(MF_SLOT_QK_NORM_ON, true),
-    HOLDS(MF_SLOT_FIRST_DENSE, 1), END_DEFAULTS};
-
 /* Step-3: queries of low rank, one key head. */
 static const struct mf_key step3_keys[] = {
     KEY("num_attention_groups", MF_FIELD_KV_HEADS),
     KEY("share_q_dim", MF_FIELD_Q_RANK), SKIP("norm_expert_weight"), END_KEYS};
 
-/* dots.llm1 is DeepSeek-V3 with plain attention. */
 /* Grok: four norms a layer; Grok 2 has a dense part beside the experts. */
 static const struct mf_key grok_keys[] = {
     KEY("residual_moe", MF_SLOT_BESIDE_DENSE),
@@ -528,21 +282,6 @@ static const struct mf_default grok_defaults[] = {
     HOLDS(MF_FIELD_NORMS_MIXER, 2), HOLDS(MF_FIELD_NORMS_FFN, 2),
     HOLDS(MF_SLOT_EXPERT_SAME, true), HOLDS(MF_SLOT_RENORMALIZE, true),
     HOLDS(MF_SLOT_TIED, true), END_DEFAULTS};
-
-/* LFM2: gated short convolutions between attention layers. */
-static const struct mf_key lfm2_keys[] = {
-    KEY("conv_L_cache", MF_FIELD_CONV_KERNEL),
-    KEY("use_expert_bias", MF_SLOT_ROUTER_BIAS), SKIP("conv_bias"),
-    SKIP("block_auto_adjust_ff_dim"), SKIP("block_dim"), SKIP("conv_dim"),
-    SKIP("conv_dim_out"), SKIP("block_mlp_init_scale"),
-    SKIP("block_use_swiglu"), SKIP("block_out_init_scale"),
-    SKIP("block_use_xavier_init"), SKIP("conv_use_xavier_init"),
-    SKIP("block_norm_eps"), SKIP("tie_embedding"), END_KEYS};
-
-static const struct mf_default lfm2_defaults[] = {HOLDS(MF_SLOT_TIED, true),
-    HOLDS(MF_SLOT_QK_NORM_ON, true), HOLDS(MF_SLOT_SCORE, MF_SCORE_SIGMOID),
-    HOLDS(MF_SLOT_RENORMALIZE, true), TOLD(MF_FIELD_CONV_KERNEL, 3),
-    END_DEFAULTS};
 
 /* Cohere's experts: tied tables, one norm for both parts of a layer. */
 static const struct mf_key cohere_moe_keys[] = {
@@ -571,164 +310,106 @@ static const struct mf_default no_attention_bias[] = {
 
 const struct mf_dialect mf_dialects_moe[] = {
     {LIST("mixtral"), LIST("Mixtral"), KEYS(mixtral_keys),
-        DEFAULTS(same_width, kv8, renormalized), NULL, NULL, NULL},
-    {LIST("qwen2_moe"), LIST("Qwen2Moe"), KEYS(qwen_keys),
-        DEFAULTS(qwen_defaults, qwen2_moe_defaults), NULL, NULL, NULL},
+        DEFAULTS(mf_rows_same_width, kv8, mf_rows_renormalized), NULL, NULL,
+        NULL},
+    {LIST("qwen2_moe"), LIST("Qwen2Moe"), KEYS(mf_rows_qwen_keys),
+        DEFAULTS(mf_rows_qwen_defaults, qwen2_moe_defaults), NULL, NULL, NULL},
     {LIST("qwen3_moe", "mellum", "qwen3_vl_moe", "qwen3_vl_moe_text",
          "qwen3_omni_moe_text", "qwen3_omni_moe", "qwen3_omni_moe_thinker"),
         LIST("Qwen3Moe", "Mellum", "Qwen3VLMoe", "Qwen3OmniMoe",
             "Qwen3OmniMoeThinker"),
-        KEYS(qwen3_keys, qwen_keys), DEFAULTS(qwen3_defaults, qwen_defaults),
-        NULL, NULL, NULL},
-    {LIST("qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_5",
-         "qwen3_5_text"),
-        LIST("Qwen3Next", "Qwen3_5Moe", "Qwen3_5"),
-        KEYS(qwen_next_keys, qwen_keys),
-        DEFAULTS(qwen_next_defaults, qwen_defaults), NULL, NULL, NULL},
+        KEYS(qwen3_keys, mf_rows_qwen_keys),
+        DEFAULTS(qwen3_defaults, mf_rows_qwen_defaults), NULL, NULL, NULL},
     {LIST("olmoe", "flex_olmo"), LIST("Olmoe", "FlexOlmo"), NULL,
-        DEFAULTS(olmoe_defaults, same_width), NULL, NULL, NULL},
+        DEFAULTS(olmoe_defaults, mf_rows_same_width), NULL, NULL, NULL},
     {LIST("granitemoe", "granitemoeshared", "granitemoe_swa"),
         LIST("GraniteMoe", "GraniteMoeShared", "GraniteMoeSWA"), NULL,
-        DEFAULTS(renormalized, same_width), NULL, NULL, NULL},
-    {LIST("granitemoehybrid"), LIST("GraniteMoeHybrid"),
-        KEYS(granite_hybrid_keys),
-        DEFAULTS(renormalized, same_width, granite_hybrid_defaults), NULL, NULL,
-        NULL},
+        DEFAULTS(mf_rows_renormalized, mf_rows_same_width), NULL, NULL, NULL},
     {LIST("deepseek", "deepseek_moe"), LIST("Deepseek"), KEYS(deepseek_v2_keys),
         NULL, NULL, NULL, NULL},
-    {LIST("deepseek_v2"), LIST("DeepseekV2"), KEYS(mla_keys, deepseek_v2_keys),
-        DEFAULTS(mla_ranks), NULL, NULL, NULL},
+    {LIST("deepseek_v2"), LIST("DeepseekV2"),
+        KEYS(mf_rows_mla_keys, deepseek_v2_keys), DEFAULTS(mf_rows_mla_ranks),
+        NULL, NULL, NULL},
     {LIST("deepseek_v3", "kimi_k2", "kimi_k25", "kimi_vl", "glm4_moe_lite",
          "axk1", "sarvam_mla"),
         LIST("DeepseekV3", "KimiK25", "KimiVL", "Glm4MoeLite", "AXK1"),
-        KEYS(mla_keys, deepseek_v2_keys),
-        DEFAULTS(mla_ranks, deepseek_v3_defaults, sigmoid_bias), NULL, NULL,
-        NULL},
-    {LIST("deepseek_v32", "glm_moe_dsa", "hy_v4", "hy_v4_vl", "hy_v4_vl_text"),
-        LIST("DeepseekV32", "GlmMoeDsa", "HYV4", "HYV4VL"),
-        KEYS(mla_keys, deepseek_sparse_keys),
-        DEFAULTS(mla_ranks, deepseek_v3_defaults, sigmoid_bias), NULL, NULL,
-        NULL},
-    {LIST("mistral4", "mistral4_text"), LIST("Mistral4"),
-        KEYS(mla_keys, deepseek_v2_keys), DEFAULTS(mla_ranks, renormalized),
+        KEYS(mf_rows_mla_keys, deepseek_v2_keys),
+        DEFAULTS(mf_rows_mla_ranks, mf_rows_deepseek_v3_defaults,
+            mf_rows_sigmoid_bias),
         NULL, NULL, NULL},
-    {LIST("deepseek_v4"), LIST("DeepseekV4"), KEYS(deepseek_v4_keys),
-        DEFAULTS(deepseek_v4_defaults), NULL, NULL, NULL},
-    {LIST("deepseek_native_v3"), NULL, KEYS(mla_keys, deepseek_native_keys),
-        DEFAULTS(native_v3, deepseek_native_defaults, mla_ranks),
+    {LIST("mistral4", "mistral4_text"), LIST("Mistral4"),
+        KEYS(mf_rows_mla_keys, deepseek_v2_keys),
+        DEFAULTS(mf_rows_mla_ranks, mf_rows_renormalized), NULL, NULL, NULL},
+    {LIST("deepseek_native_v3"), NULL,
+        KEYS(mf_rows_mla_keys, deepseek_native_keys),
+        DEFAULTS(native_v3, deepseek_native_defaults, mf_rows_mla_ranks),
         LIST("n_activated_experts", "dim", "score_func"), NULL, NULL},
-    {LIST("deepseek_native"), NULL, KEYS(mla_keys, deepseek_native_keys),
-        DEFAULTS(deepseek_native_defaults, mla_ranks),
+    {LIST("deepseek_native"), NULL,
+        KEYS(mf_rows_mla_keys, deepseek_native_keys),
+        DEFAULTS(deepseek_native_defaults, mf_rows_mla_ranks),
         LIST("n_activated_experts", "dim"), NULL, NULL},
-    {LIST("aicb"), NULL, KEYS(aicb_keys), DEFAULTS(aicb_defaults, sigmoid_bias),
+    {LIST("aicb"), NULL, KEYS(aicb_keys),
+        DEFAULTS(aicb_defaults, mf_rows_sigmoid_bias),
         LIST("router_expert", "expert_dim"), NULL,
         "no key gives the width of the dense layers; 9 x expert_dim is "
         "assumed, as in DeepSeek-V3"},
-    {LIST("mistral_native"), NULL, KEYS(mla_keys, mistral_native_keys),
-        DEFAULTS(dense_too, same_width),
+    {LIST("mistral_native"), NULL, KEYS(mf_rows_mla_keys, mistral_native_keys),
+        DEFAULTS(dense_too, mf_rows_same_width),
         LIST("dim", "hidden_dim", "n_heads", "q_lora_rank"), NULL, NULL},
     {LIST("mistral_native"), NULL, KEYS(mistral_native_keys),
-        DEFAULTS(dense_too, same_width), LIST("dim", "hidden_dim", "n_heads"),
-        NULL, NULL},
-    {LIST("kimi_linear", "kimi_k3"), LIST("KimiLinear", "KimiK3"),
-        KEYS(mla_keys, kimi_keys), DEFAULTS(kimi_defaults, sigmoid_bias), NULL,
-        NULL, NULL},
+        DEFAULTS(dense_too, mf_rows_same_width),
+        LIST("dim", "hidden_dim", "n_heads"), NULL, NULL},
     {LIST("glm4_moe", "glm4v_moe", "glm4v_moe_text", "sarvam_moe"),
-        LIST("Glm4Moe", "Glm4vMoe"), KEYS(glm_keys), DEFAULTS(sigmoid_bias),
-        NULL, NULL, NULL},
+        LIST("Glm4Moe", "Glm4vMoe"), KEYS(glm_keys),
+        DEFAULTS(mf_rows_sigmoid_bias), NULL, NULL, NULL},
     {LIST("solar_open"), LIST("SolarOpen"), KEYS(glm_keys),
-        DEFAULTS(sigmoid_bias), NULL, NULL, NULL},
+        DEFAULTS(mf_rows_sigmoid_bias), NULL, NULL, NULL},
     {LIST("gpt_oss"), LIST("GptOss"), NULL, DEFAULTS(gpt_oss_defaults), NULL,
         NULL, NULL},
-    {LIST("dbrx"), LIST("Dbrx"), KEYS(dbrx_keys), DEFAULTS(renormalized), NULL,
-        NULL, NULL},
+    {LIST("dbrx"), LIST("Dbrx"), KEYS(dbrx_keys),
+        DEFAULTS(mf_rows_renormalized), NULL, NULL, NULL},
     {LIST("phimoe", "grinmoe", "slimmoe"), LIST("PhiMoE", "Phimoe", "GRINMoE"),
-        KEYS(phimoe_keys), DEFAULTS(biased_norms, same_width), NULL, NULL,
-        NULL},
-    {LIST("llama4", "llama4_text"), LIST("Llama4"), KEYS(llama4_keys),
-        DEFAULTS(llama4_defaults), NULL, NULL, NULL},
-    {LIST("minimax_m2"), LIST("MiniMaxM2"), KEYS(minimax_keys),
-        DEFAULTS(minimax_m2_defaults, renormalized, same_width), NULL, NULL,
-        NULL},
-    {LIST("minimax_m3", "minimax_m3_text", "minimax_m3_vl",
-         "minimax_m3_vl_text"),
-        LIST("MiniMaxM3", "MiniMaxM3VL", "MiniMaxM3SparseForCausalLM"),
-        KEYS(minimax_m3_keys), DEFAULTS(minimax_m3_defaults, sigmoid_bias),
-        NULL, NULL, NULL},
-    {LIST("minimax_text_01", "minimax", "minimax_m1", "minimax_vl_01"),
-        LIST("MiniMaxText01", "MiniMaxM1", "MiniMax", "MiniMaxVL01"),
-        KEYS(minimax_keys), DEFAULTS(lightning, renormalized, same_width), NULL,
+        KEYS(phimoe_keys), DEFAULTS(biased_norms, mf_rows_same_width), NULL,
         NULL, NULL},
+    {LIST("minimax_m2"), LIST("MiniMaxM2"), KEYS(mf_rows_minimax_keys),
+        DEFAULTS(minimax_m2_defaults, mf_rows_renormalized, mf_rows_same_width),
+        NULL, NULL, NULL},
     {LIST("hunyuan", "hunyuan_v1_moe", "hunyuan_image_3_moe"),
         LIST("HunYuanMoEV1", "HunYuanMoeV1", "HunYuan", "HunyuanImage3"),
         KEYS(hunyuan_keys), DEFAULTS(hunyuan_defaults), NULL, NULL, NULL},
-    {LIST("hy_v3"), LIST("HYV3"), NULL, DEFAULTS(head_norms, sigmoid_bias),
-        NULL, NULL, NULL},
-    {LIST("bailing_moe"), LIST("BailingMoe"), KEYS(bailing_keys),
+    {LIST("hy_v3"), LIST("HYV3"), NULL,
+        DEFAULTS(mf_rows_head_norms, mf_rows_sigmoid_bias), NULL, NULL, NULL},
+    {LIST("bailing_moe"), LIST("BailingMoe"), KEYS(mf_rows_bailing_keys),
         DEFAULTS(no_attention_bias), NULL, NULL, NULL},
     {LIST("bailing_moe_v2", "llada2_moe"), LIST("BailingMoeV2", "LLaDA2Moe"),
-        KEYS(bailing_keys), DEFAULTS(bailing_v2_defaults, head_norms), NULL,
-        NULL, NULL},
-    {LIST("bailing_hybrid", "bailing_moe_v3"),
-        LIST("BailingHybrid", "BailingMoeV3"),
-        KEYS(bailing_hybrid_keys, mla_keys, bailing_keys),
-        DEFAULTS(bailing_hybrid_defaults, bailing_linear_defaults,
-            bailing_v2_defaults, sigmoid_bias),
-        NULL, NULL, NULL},
-    {LIST("bailing_moe_linear", "bailing_moe_linear_v2", "bailing_moe_v2_5"),
-        LIST("BailingMoeLinear", "BailingMoeLinearV2", "BailingMoeV2_5"),
-        KEYS(bailing_keys),
-        DEFAULTS(bailing_linear_defaults, lightning, bailing_v2_defaults), NULL,
-        NULL, NULL},
-    {LIST("mimo_v2_flash", "mimo_v2"), LIST("MiMoV2Flash", "MiMoV2"),
-        KEYS(mimo_keys), DEFAULTS(sigmoid_bias), NULL, NULL, NULL},
-    {LIST("nemotron_h"), LIST("NemotronH"), KEYS(nemotron_keys),
-        DEFAULTS(nemotron_defaults, sigmoid_bias), NULL, NULL, NULL},
-    {LIST("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"),
-        LIST("Gemma4", "Gemma4Unified"), KEYS(gemma4_keys),
-        DEFAULTS(gemma4_defaults), NULL, NULL, NULL},
+        KEYS(mf_rows_bailing_keys),
+        DEFAULTS(mf_rows_bailing_v2_defaults, mf_rows_head_norms), NULL, NULL,
+        NULL},
     {LIST("openmoe"), LIST("OpenMoe"), KEYS(openmoe_keys),
         DEFAULTS(openmoe_defaults), NULL, NULL, NULL},
-    {LIST("jamba"), LIST("Jamba"), KEYS(jamba_keys), DEFAULTS(jamba_defaults),
-        NULL, NULL, NULL},
     {LIST("arctic"), LIST("Arctic"), KEYS(arctic_keys),
-        DEFAULTS(arctic_defaults, renormalized), NULL, NULL, NULL},
-    {LIST("jetmoe"), LIST("JetMoE", "JetMoe"), KEYS(jetmoe_keys),
-        DEFAULTS(same_width, renormalized), NULL, NULL, NULL},
+        DEFAULTS(arctic_defaults, mf_rows_renormalized), NULL, NULL, NULL},
     {LIST("yuan"), LIST("Yuan"), KEYS(yuan_keys), DEFAULTS(yuan_defaults), NULL,
         NULL, NULL},
     {LIST("ernie4_5_moe"), LIST("Ernie4_5_Moe", "Ernie4_5_MoE"),
         KEYS(ernie_keys), DEFAULTS(ernie_defaults), NULL, NULL, NULL},
     {LIST("afmoe"), LIST("Afmoe"), KEYS(afmoe_keys),
-        DEFAULTS(afmoe_defaults, sigmoid_bias), NULL, NULL, NULL},
+        DEFAULTS(afmoe_defaults, mf_rows_sigmoid_bias), NULL, NULL, NULL},
     {LIST("exaone_moe"), LIST("ExaoneMoe", "ExaoneMoE"), KEYS(exaone_moe_keys),
-        DEFAULTS(head_norms, sigmoid_bias), NULL, NULL, NULL},
-    {LIST("laguna"), LIST("Laguna"), KEYS(laguna_keys),
-        DEFAULTS(head_norms, sigmoid_bias), NULL, NULL, NULL},
-    {LIST("longcat_flash", "longcat"), LIST("LongcatFlash"),
-        KEYS(mla_keys, longcat_keys), DEFAULTS(longcat_defaults, mla_ranks),
-        NULL, NULL, NULL},
-    {LIST("step3p5", "step3p7"), LIST("Step3p5", "Step3p7", "Step3p7Flash"),
-        KEYS(step35_keys), DEFAULTS(step35_defaults, sigmoid_bias), NULL, NULL,
-        NULL},
+        DEFAULTS(mf_rows_head_norms, mf_rows_sigmoid_bias), NULL, NULL, NULL},
     {LIST("step3_text", "step3_vl", "step3"),
         LIST("Step3", "Step3Text", "Step3VL"), KEYS(step3_keys), NULL, NULL,
         NULL, NULL},
-    {LIST("dots1"), LIST("Dots1"), NULL, DEFAULTS(head_norms, sigmoid_bias),
-        NULL, NULL, NULL},
+    {LIST("dots1"), LIST("Dots1"), NULL,
+        DEFAULTS(mf_rows_head_norms, mf_rows_sigmoid_bias), NULL, NULL, NULL},
     {LIST("grok-1", "grok"), LIST("Grok1", "Grok"), KEYS(grok_keys),
         DEFAULTS(grok_defaults), NULL, NULL, NULL},
-    {LIST("lfm2_moe"), LIST("Lfm2Moe"), KEYS(lfm2_keys),
-        DEFAULTS(lfm2_defaults), NULL, NULL, NULL},
     {LIST("cohere2_moe"), LIST("Cohere2Moe"), KEYS(cohere_moe_keys),
-        DEFAULTS(cohere_moe_defaults, renormalized), NULL, NULL, NULL},
-    {LIST("glm5_next", "glm5_next_text"), LIST("Glm5Next"),
-        KEYS(mla_keys, deepseek_sparse_keys),
-        DEFAULTS(kimi_defaults, mla_ranks, sigmoid_bias), NULL, NULL, NULL},
+        DEFAULTS(cohere_moe_defaults, mf_rows_renormalized), NULL, NULL, NULL},
     {LIST("aria_text", "aria_moe_lm", "aria"),
         LIST("AriaText", "AriaMoELM", "Aria"), KEYS(aria_keys),
-        DEFAULTS(renormalized), NULL, NULL, NULL},
+        DEFAULTS(mf_rows_renormalized), NULL, NULL, NULL},
     {LIST("pangu_pro_moe", "PanguProMoE"), LIST("PanguProMoE"), NULL,
-        DEFAULTS(pangu_defaults, renormalized), NULL, NULL, NULL},
+        DEFAULTS(pangu_defaults, mf_rows_renormalized), NULL, NULL, NULL},
     END_DIALECTS,
 };

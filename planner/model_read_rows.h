@@ -42,4 +42,19 @@
         NULL, NULL, NULL, NULL, NULL, NULL, NULL                               \
     }
 
+/* Rows that several tables of models with experts share. */
+extern const struct mf_default mf_rows_same_width[];
+extern const struct mf_default mf_rows_renormalized[];
+extern const struct mf_default mf_rows_head_norms[];
+extern const struct mf_default mf_rows_sigmoid_bias[];
+extern const struct mf_default mf_rows_mla_ranks[];
+extern const struct mf_key mf_rows_mla_keys[];
+extern const struct mf_key mf_rows_qwen_keys[];
+extern const struct mf_default mf_rows_qwen_defaults[];
+extern const struct mf_default mf_rows_deepseek_v3_defaults[];
+extern const struct mf_key mf_rows_minimax_keys[];
+extern const struct mf_default mf_rows_lightning[];
+extern const struct mf_key mf_rows_bailing_keys[];
+extern const struct mf_default mf_rows_bailing_v2_defaults[];
+
 #endif

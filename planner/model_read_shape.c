@@ -207,6 +207,21 @@ static int shape_activation(struct shape *s)
     return 0;
 }
 
+/* The width that Llama's own code works out: two thirds of four times the
+ * model's, times a factor, up to the next multiple.
+ */
+static int64_t width_of_llama(const struct shape *s)
+{
+    int64_t unit = shape_whole(s, MF_SLOT_FFN_UNIT);
+    double factor = s->value[MF_SLOT_FFN_FACTOR].real;
+    int64_t width = 8 * s->model->hidden / 3;
+
+    if (factor > 64)
+        factor = 64;
+    width = (int64_t)(factor * (double)width);
+    return (width + unit - 1) / unit * unit;
+}
+
 /* The width of a dense part, and of an expert that has none of its own. */
 static int shape_widths(struct shape *s)
 {
@@ -216,8 +231,12 @@ static int shape_widths(struct shape *s)
     if (shape_range(s, MF_SLOT_FFN_TIMES, 0, 1 << 20) ||
         shape_range(s, MF_SLOT_FFN_PARTS, 1, 1 << 20))
         return -1;
+    if (shape_range(s, MF_SLOT_FFN_UNIT, 0, 1 << 24))
+        return -1;
     if (!m->dense_ffn)
         m->dense_ffn = shape_whole(s, MF_SLOT_FFN_TIMES) * m->hidden;
+    if (!m->dense_ffn && shape_whole(s, MF_SLOT_FFN_UNIT) > 0)
+        m->dense_ffn = width_of_llama(s);
     m->dense_ffn /= parts;
     if (!shape_whole(s, MF_SLOT_EXPERTS_ON))
         m->experts = 0;
