@@ -390,10 +390,24 @@ static int64_t count_latent(struct count *c)
     return mul(c, mul(c, 2, c->model->hidden), c->model->latent);
 }
 
+/* An MTP layer is like the last one; where a layer is a mixer or a feed-forward
+ * part, it has both (Nemotron 3: attention and experts).
+ */
+static struct mf_layer_kind mtp_kind(const struct mf_model *m)
+{
+    struct mf_layer_kind kind = m->layer_kind[m->layers - 1];
+
+    if (kind.mixer == MF_MIXER_NONE || kind.ffn == MF_FFN_NONE) {
+        kind.mixer = MF_MIXER_FULL;
+        kind.ffn = m->experts > 0 ? MF_FFN_MOE : MF_FFN_DENSE;
+    }
+    return kind;
+}
+
 static int64_t count_mtp(struct count *c)
 {
     const struct mf_model *m = c->model;
-    struct mf_layer_kind kind = m->layer_kind[m->layers - 1];
+    struct mf_layer_kind kind = mtp_kind(m);
     int64_t layer = mul(c, mul(c, 2, m->hidden), m->hidden);
 
     add_product(c, &layer, 3, m->hidden);
