@@ -170,5 +170,6 @@ void mf_machine_read(struct mf_machine *machine)
     *machine = (struct mf_machine){0};
     machine_from_sysconf(machine);
     machine_from_hwloc(machine);
+    mf_machine_limit("/proc/self/cgroup", "/sys/fs/cgroup", machine);
     host_read(machine->host, sizeof machine->host);
 }

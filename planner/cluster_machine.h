@@ -4,6 +4,7 @@
 #ifndef MF_CLUSTER_MACHINE_H
 #define MF_CLUSTER_MACHINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,12 @@ struct mf_rates {
 };
 
 void mf_machine_read(struct mf_machine *machine);
+
+/* Lower cores and memory_bytes to what the control groups of this process
+ * allow: CGROUP_FILE is /proc/self/cgroup, ROOT /sys/fs/cgroup; both versions.
+ */
+void mf_machine_limit(
+    const char *cgroup_file, const char *root, struct mf_machine *machine);
 
 /* Measure on CORES cores for about a second, in a child process, where
  * OpenBLAS is loaded; where it is not at hand, a plain loop stands for it.

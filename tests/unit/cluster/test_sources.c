@@ -10,10 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "planner/cluster_machine.h"
 #include "planner/cluster_parts.h"
 
 struct published {
@@ -257,6 +259,59 @@ static void test_topology_order(void **state)
     mf_cluster_free(&c);
 }
 
+static void file_write(const char *folder, const char *name, const char *text)
+{
+    char path[256];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void path_remove(const char *folder, const char *name)
+{
+    char path[256];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(remove(path), 0);
+}
+
+/* A job's group has 2.5 cores, the one over it less memory than the machine. */
+static void test_control_groups(void **state)
+{
+    char folder[] = "/tmp/moefold-test-XXXXXX", file[64], over[64], job[64];
+    struct mf_machine machine = {.cores = 16, .memory_bytes = 64};
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/self", folder);
+    snprintf(over, sizeof over, "%s/slurm", folder);
+    snprintf(job, sizeof job, "%s/slurm/job_1", folder);
+    assert_int_equal(mkdir(over, 0700), 0);
+    assert_int_equal(mkdir(job, 0700), 0);
+    file_write(folder, "self", "3:pids:/x\n0::/slurm/job_1\n");
+    file_write(job, "cpu.max", "250000 100000\n");
+    file_write(job, "memory.max", "max\n");
+    file_write(over, "cpu.max", "max 100000\n");
+    file_write(over, "memory.max", "48\n");
+    mf_machine_limit(file, folder, &machine);
+    assert_int_equal(machine.cores, 3);
+    assert_int_equal(machine.memory_bytes, 48);
+    mf_machine_limit("/nowhere/cgroup", folder, &machine);
+    assert_int_equal(machine.cores, 3);
+    path_remove(job, "cpu.max");
+    path_remove(job, "memory.max");
+    path_remove(over, "cpu.max");
+    path_remove(over, "memory.max");
+    path_remove(folder, "self");
+    path_remove(over, "job_1");
+    path_remove(folder, "slurm");
+    assert_int_equal(rmdir(folder), 0);
+}
+
 /* No figure is asserted: they are this machine's. */
 static void test_local(void **state)
 {
@@ -297,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_gres),
         cmocka_unit_test(test_device_names),
         cmocka_unit_test(test_topology_order),
+        cmocka_unit_test(test_control_groups),
         cmocka_unit_test(test_local),
     };
 
