@@ -47,6 +47,7 @@ enum mf_slot {
     MF_SLOT_LINEAR_NAMED, /* list of linear layers, counted from 1 */
     MF_SLOT_MAMBA_STEP,   /* attention when i % step is phase, else Mamba */
     MF_SLOT_MAMBA_PHASE,  /* see step */
+    MF_SLOT_MAMBA_EXCEPT, /* list of layers with attention, else Mamba */
     MF_SLOT_COMPRESS,     /* list of ratios, one a layer */
     MF_SLOT_SPARSE_LIST,  /* list with 1 for every sparse layer */
     MF_SLOT_INDEX_BLOCK,  /* topk of the indexer counts blocks of so many */

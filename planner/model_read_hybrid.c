@@ -36,9 +36,10 @@ static const struct mf_key granite_hybrid_keys[] = {
 
 static const struct mf_default granite_hybrid_defaults[] = {
     HOLDS(MF_SLOT_DENSE_TOO, true), HOLDS(MF_SLOT_MAMBA_NORMS, true),
-    HOLDS(MF_SLOT_MAMBA_CONV_BIAS, true), TOLD(MF_FIELD_MAMBA_HEADS, 128),
-    TOLD(MF_FIELD_MAMBA_GROUPS, 1), TOLD(MF_FIELD_MAMBA_STATE, 256),
-    TOLD(MF_FIELD_MAMBA_CONV, 4), TOLD(MF_SLOT_MAMBA_EXPAND, 2), END_DEFAULTS};
+    HOLDS(MF_SLOT_MAMBA_CONV_BIAS, true), HOLDS(MF_FIELD_MAMBA_HEADS, 128),
+    HOLDS(MF_FIELD_MAMBA_GROUPS, 1), HOLDS(MF_FIELD_MAMBA_STATE, 256),
+    HOLDS(MF_FIELD_MAMBA_CONV, 4), HOLDS(MF_SLOT_MAMBA_EXPAND, 2),
+    END_DEFAULTS};
 
 static const struct mf_key deepseek_sparse_keys[] = {
     KEY("n_routed_experts", MF_FIELD_EXPERTS), SKIP("index_topk_freq"),
@@ -199,9 +200,9 @@ static const struct mf_key jamba_keys[] = {
 
 static const struct mf_default jamba_defaults[] = {
     HOLDS(MF_SLOT_DENSE_TOO, true), HOLDS(MF_SLOT_MAMBA_NORMS, true),
-    HOLDS(MF_SLOT_MAMBA_CONV_BIAS, true), TOLD(MF_SLOT_MAMBA_STEP, 8),
-    TOLD(MF_SLOT_MAMBA_PHASE, 4), TOLD(MF_FIELD_MAMBA_STATE, 16),
-    TOLD(MF_FIELD_MAMBA_CONV, 4), TOLD(MF_SLOT_MAMBA_EXPAND, 2),
+    HOLDS(MF_SLOT_MAMBA_CONV_BIAS, true), HOLDS(MF_SLOT_MAMBA_STEP, 8),
+    HOLDS(MF_SLOT_MAMBA_PHASE, 4), HOLDS(MF_FIELD_MAMBA_STATE, 16),
+    HOLDS(MF_FIELD_MAMBA_CONV, 4), HOLDS(MF_SLOT_MAMBA_EXPAND, 2),
     HOLDS(MF_SLOT_EXPERT_SAME, true), END_DEFAULTS};
 
 /* JetMoE: attention is a mixture of experts as well. */
@@ -265,7 +266,14 @@ static const struct mf_default lfm2_defaults[] = {HOLDS(MF_SLOT_TIED, true),
     HOLDS(MF_SLOT_RENORMALIZE, true), TOLD(MF_FIELD_CONV_KERNEL, 3),
     END_DEFAULTS};
 
+/* Bamba: Mamba-2 layers and a few with attention, all with a dense part. */
+static const struct mf_key bamba_keys[] = {
+    KEY("attn_layer_indices", MF_SLOT_MAMBA_EXCEPT), SKIP("attn_rotary_emb"),
+    END_KEYS};
+
 const struct mf_dialect mf_dialects_hybrid[] = {
+    {LIST("bamba"), LIST("Bamba"), KEYS(bamba_keys, granite_hybrid_keys),
+        DEFAULTS(granite_hybrid_defaults), NULL, NULL, NULL},
     {LIST("qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_5",
          "qwen3_5_text"),
         LIST("Qwen3Next", "Qwen3_5Moe", "Qwen3_5"),
@@ -305,7 +313,8 @@ const struct mf_dialect mf_dialects_hybrid[] = {
         DEFAULTS(bailing_hybrid_defaults, bailing_linear_defaults,
             mf_rows_bailing_v2_defaults, mf_rows_sigmoid_bias),
         NULL, NULL, NULL},
-    {LIST("bailing_moe_linear", "bailing_moe_linear_v2", "bailing_moe_v2_5"),
+    {LIST("bailing_moe_linear", "bailing_moe_linear_v2", "bailing_moe_v2_5",
+         "bailing_hybrid"),
         LIST("BailingMoeLinear", "BailingMoeLinearV2", "BailingMoeV2_5"),
         KEYS(mf_rows_bailing_keys),
         DEFAULTS(bailing_linear_defaults, mf_rows_lightning,

@@ -242,6 +242,9 @@ static int shape_widths(struct shape *s)
         m->experts = 0;
     if (!shape_whole(s, MF_SLOT_EXPERT_SAME))
         return 0;
+    /* One expert as wide as a dense part is a dense part. */
+    if (m->experts == 1 && !m->moe_ffn)
+        m->experts = 0;
     if (m->experts > 0 && !m->moe_ffn)
         m->moe_ffn = m->dense_ffn;
     if (!m->experts && m->shared_ffn > 0)
