@@ -46,17 +46,24 @@ static int attention_head_dim(struct shape *s)
     return 0;
 }
 
-static void attention_gate(struct shape *s)
+static int attention_gate(struct shape *s)
 {
+    const char *word = s->value[MF_SLOT_GATE_HEAD].text;
     struct mf_model *m = s->model;
     int64_t values = m->v_dim > 0 ? m->v_dim : m->head_dim;
 
     if (m->attention == MF_ATTENTION_MLA)
         values = m->mla.v_dim;
-    if (shape_whole(s, MF_SLOT_GATE_HEAD))
+    if (word && strcmp(word, "per-head") && strcmp(word, "per-element"))
+        return mf_error_set(s->err, MF_INVALID,
+            "%s is \"%.64s\", neither per-head nor per-element",
+            shape_key(s, MF_SLOT_GATE_HEAD), word);
+    if (shape_whole(s, MF_SLOT_GATE_HEAD) ||
+        (word && !strcmp(word, "per-head")))
         m->gate_dim = 1;
-    else if (shape_whole(s, MF_SLOT_GATE_ON))
+    else if (word || shape_whole(s, MF_SLOT_GATE_ON))
         m->gate_dim = values;
+    return 0;
 }
 
 /* Heads of one kind of layer, where any figure differs from the model's. */
@@ -235,8 +242,7 @@ int mf_shape_attention(struct shape *s)
         m->head_dim = m->mla.nope_dim + m->mla.rope_dim;
         m->qk_norm = MF_QK_NORM_NONE;
         m->v_dim = 0;
-        attention_gate(s);
-        return 0;
+        return attention_gate(s);
     }
     m->mla = (struct mf_mla){0};
     attention_kv_heads(s);
@@ -246,8 +252,7 @@ int mf_shape_attention(struct shape *s)
         m->linear.key_dim = m->linear.value_dim = m->head_dim;
     m->attention =
         m->heads == m->kv_heads ? MF_ATTENTION_MHA : MF_ATTENTION_GQA;
-    attention_gate(s);
-    return 0;
+    return attention_gate(s);
 }
 
 static const struct {

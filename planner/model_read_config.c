@@ -153,6 +153,8 @@ static int value_take(const struct reading *r, const struct mf_key *row,
         kind = json_is_array(item) ? MF_KIND_LIST : MF_KIND_WHOLE;
     if (kind == MF_KIND_TEXT_OR_LIST)
         kind = json_is_array(item) ? MF_KIND_LIST : MF_KIND_TEXT;
+    if (kind == MF_KIND_FLAG_OR_TEXT)
+        kind = json_is_string(item) ? MF_KIND_TEXT : MF_KIND_FLAG;
     if (kind == MF_KIND_WHOLE_OR_TEXT)
         kind = json_is_string(item) ? MF_KIND_TEXT : MF_KIND_WHOLE;
     switch (kind) {

@@ -67,7 +67,7 @@ enum mf_slot {
     MF_SLOT_QK_NORM,    /* enum mf_qk_norm, where there is one */
     MF_SLOT_QK_NORM_ON, /* whether there is one */
     MF_SLOT_GATE_ON,    /* an output gate as wide as the heads */
-    MF_SLOT_GATE_HEAD,  /* an output gate of one value a head */
+    MF_SLOT_GATE_HEAD,  /* an output gate of one value a head; or a word */
     MF_SLOT_SINKS_FULL,
     MF_SLOT_SINKS_SLIDING,
     MF_SLOT_FULL_SHARED_KV,   /* full layers use keys as values */
@@ -120,6 +120,7 @@ enum mf_slot_kind {
     MF_KIND_TEXT_OR_LIST,
     MF_KIND_WHOLES, /* a whole number, or a list of equal ones */
     MF_KIND_WHOLE_OR_TEXT,
+    MF_KIND_FLAG_OR_TEXT,
     MF_KIND_OBJECT,
     MF_KIND_ANY,
 };
