@@ -17,6 +17,7 @@
 
 #include "db/db.h"
 #include "planner/child.h"
+#include "planner/cluster_local_gpu.h"
 #include "planner/cluster_machine.h"
 #include "planner/layout/layout.h"
 
@@ -251,22 +252,55 @@ static int local_describe(
         (long long)local->devices, (long long)machine->cores);
 }
 
+/* This machine's GPUs, where it has as many as the world asks. *GPUS: how many
+ * there are, 0: CPU ranks are to be described.
+ */
+static int gpus_describe(int64_t world, int64_t *gpus,
+    struct mf_cluster *cluster, struct mf_error *err)
+{
+    struct mf_facts *facts = malloc(sizeof *facts);
+    struct mf_machine machine;
+    int rc = 0;
+
+    *gpus = 0;
+    if (!facts)
+        return mf_error_set(err, MF_FAILED, "cluster: out of memory");
+    *gpus = mf_local_gpus(facts);
+    if (*gpus > 0 && *gpus >= world) {
+        mf_machine_read(&machine);
+        snprintf(facts->host, sizeof facts->host, "%s", machine.host);
+        rc = mf_facts_cluster(facts, "local", "nvidia-smi", cluster, err);
+    }
+    free(facts);
+    return rc;
+}
+
 int mf_local_read(const struct mf_cluster_ask *ask, struct mf_cluster *cluster,
     struct mf_error *err)
 {
     struct local local = {0};
+    int64_t gpus;
 
     *cluster = (struct mf_cluster){0};
     if (ask->world < 0 || ask->world > MF_WORLD_MAX)
         return mf_error_set(err, MF_INVALID, "world is %lld, not 1 to %lld",
             (long long)ask->world, (long long)MF_WORLD_MAX);
+    if (gpus_describe(ask->world, &gpus, cluster, err) < 0)
+        return -1;
+    if (cluster->nodes > 0)
+        return 0;
     mf_machine_read(&local.machine);
     local.devices = ask->world ? ask->world : local.machine.cores;
     local.busy = local.devices < local.machine.cores ? local.devices
                                                      : local.machine.cores;
     if (local_measure(ask, &local, err) < 0)
         return -1;
-    if (local_describe(&local, cluster, err) == 0)
+    if (local_describe(&local, cluster, err) == 0 &&
+        (gpus == 0 ||
+            mf_cluster_warn(cluster, err,
+                "this machine has %lld GPUs, fewer than the %lld devices asked "
+                "for: these are CPU ranks",
+                (long long)gpus, (long long)ask->world) == 0))
         return 0;
     mf_cluster_free(cluster);
     return -1;

@@ -25,8 +25,8 @@ struct table {
     int links[MF_FACTS_GPUS_MAX][MF_FACTS_GPUS_MAX];
     bool seen[MF_FACTS_GPUS_MAX]; /* its row was there */
     bool near[WORDS_MAX];         /* a NIC: under one PCIe switch with a GPU */
-    int gpus, nics;
-    bool grace; /* GPU memory is a NUMA node of its own */
+    int gpus, nics, most;         /* most: links of a GPU */
+    bool grace;                   /* GPU memory is a NUMA node of its own */
 };
 
 /* Escape codes of a terminal, such as that of an underlined header, go. */
@@ -258,8 +258,7 @@ static void nics_count(struct table *t)
     t->facts.nics = near > 0 ? near : t->nics;
 }
 
-static int table_finish(struct table *t, const char *path,
-    struct mf_cluster *cluster, struct mf_error *err)
+static int table_finish(struct table *t, const char *path, struct mf_error *err)
 {
     int most = 0;
 
@@ -274,21 +273,16 @@ static int table_finish(struct table *t, const char *path,
                 path, t->gpus);
         most = links > most ? links : most;
     }
+    t->most = most;
     t->facts.gpus = t->gpus;
     t->facts.links_known = true;
     nics_count(t);
     generation_guess(t, most);
-    if (mf_facts_cluster(&t->facts, path, "nvidia-smi topo -m", cluster, err) <
-        0)
-        return -1;
-    if (most > 0)
-        return 0;
-    return mf_cluster_warn(
-        cluster, err, "the table has no NVLink in it (topo -mp leaves it out)");
+    return 0;
 }
 
-static int table_read(struct table *t, const char *path, char *data,
-    struct mf_cluster *cluster, struct mf_error *err)
+static int table_read(
+    struct table *t, const char *path, char *data, struct mf_error *err)
 {
     int number = 0;
 
@@ -311,7 +305,7 @@ static int table_read(struct table *t, const char *path, char *data,
         if (rc < 0)
             return mf_error_prefix(err, "%.200s:%d", path, number);
     }
-    return table_finish(t, path, cluster, err);
+    return table_finish(t, path, err);
 }
 
 bool mf_smi_is(const char *data)
@@ -341,9 +335,58 @@ int mf_smi_cluster(const char *path, char *data, struct mf_cluster *cluster,
     if (!t)
         return mf_error_set(err, MF_FAILED, "out of memory");
     mf_facts_init(&t->facts);
-    rc = table_read(t, path, data, cluster, err);
+    rc = table_read(t, path, data, err);
+    if (rc == 0)
+        rc = mf_facts_cluster(
+            &t->facts, path, "nvidia-smi topo -m", cluster, err);
+    if (rc == 0 && t->most == 0)
+        rc = mf_cluster_warn(cluster, err,
+            "the table has no NVLink in it (topo -mp leaves it out)");
     free(t);
     if (rc < 0)
         mf_cluster_free(cluster);
     return rc;
+}
+
+/* The device says what one link and one adapter carry. */
+static void device_rates(const struct table *t, struct mf_facts *facts)
+{
+    const struct mf_device *d = facts->device;
+    double guessed = t->grace ? 50e9 : 25e9, scale;
+
+    memcpy(facts->link, t->facts.link, sizeof facts->link);
+    memcpy(facts->fabric, t->facts.fabric, sizeof facts->fabric);
+    facts->links_known = true;
+    facts->link_how = MF_ASSUMED;
+    facts->pcie_bytes_per_s = t->facts.pcie_bytes_per_s;
+    facts->nics = t->facts.nics;
+    facts->nic_bytes_per_s = t->facts.nic_bytes_per_s;
+    facts->nic_how = MF_ASSUMED;
+    memcpy(facts->nic_from, t->facts.nic_from, sizeof facts->nic_from);
+    memcpy(facts->link_from, t->facts.link_from, sizeof facts->link_from);
+    if (!d || !(d->one_link_bytes_per_s > 0))
+        return;
+    scale = d->one_link_bytes_per_s / guessed;
+    for (int a = 0; a < t->gpus; a++) {
+        facts->fabric[a] *= scale;
+        for (int b = 0; b < t->gpus; b++)
+            facts->link[a][b] *= scale;
+    }
+    facts->link_how = MF_READ;
+    snprintf(facts->link_from, sizeof facts->link_from,
+        "nvidia-smi topo -m: %d links, each as of %s", t->most, d->model);
+}
+
+void mf_smi_links(char *data, struct mf_facts *facts)
+{
+    struct table *t = calloc(1, sizeof *t);
+    struct mf_error ignored;
+
+    if (!t)
+        return;
+    mf_facts_init(&t->facts);
+    if (table_read(t, "nvidia-smi", data, &ignored) == 0 &&
+        t->gpus == facts->gpus)
+        device_rates(t, facts);
+    free(t);
 }

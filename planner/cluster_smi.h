@@ -4,7 +4,7 @@
 #ifndef MF_CLUSTER_SMI_H
 #define MF_CLUSTER_SMI_H
 
-#include "planner/layout/cluster.h"
+#include "planner/cluster_facts.h"
 
 /* Does DATA hold such a table? */
 bool mf_smi_is(const char *data);
@@ -15,5 +15,10 @@ bool mf_smi_is(const char *data);
  */
 int mf_smi_cluster(const char *path, char *data, struct mf_cluster *cluster,
     struct mf_error *err);
+
+/* Links and adapters of the table in DATA, which is changed, into FACTS, whose
+ * gpus and device are known from elsewhere. A table of other GPUs says nothing.
+ */
+void mf_smi_links(char *data, struct mf_facts *facts);
 
 #endif

@@ -62,7 +62,8 @@ libmoefold_planner_a_SOURCES += \
     planner/cluster_hwloc.c planner/cluster_facts.h \
     planner/cluster_xml.h planner/cluster_smi.h \
     planner/cluster_gres.c planner/cluster_net.c planner/cluster_pick.c \
-    planner/cluster_cgroup.c \
+    planner/cluster_cgroup.c planner/cluster_local_gpu.c \
+    planner/cluster_local_gpu.h \
     planner/cluster_probe.c \
     planner/cluster_conf.h planner/cluster_file.h
 

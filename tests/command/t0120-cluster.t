@@ -4,6 +4,7 @@
 . "${MOEFOLD_SRCDIR:?}/tests/command/lib.sh"
 
 unset SLURM_CONF
+export CUDA_VISIBLE_DEVICES= # local: this machine's cores, whatever else it has
 conf=$T/slurm.conf
 
 expect 'a preset' 0 moefold cluster --json dgx-h100:16

@@ -176,6 +176,33 @@ expect 'a plan for an uneven cluster' 0 moefold predict --json \
 expect_json 'takes the even part and says so' '.world == 32 and
     any(.notes[]; test("4 nodes with 8 h100"))'
 
+# ---- local with GPUs: nvidia-smi is asked ----
+mkdir -p path
+cat >path/nvidia-smi <<SMI
+#!/bin/sh
+case \$1 in
+topo) cat "$D/nvidia-smi/h200-dgx-8gpu-12nic.txt" ;;
+*) for gpu in 0 1 2 3 4 5 6 7; do echo "NVIDIA H200, 143771"; done ;;
+esac
+SMI
+chmod +x path/nvidia-smi
+with_gpus() { # VISIBLE ARG...
+    env PATH="$T/path:$PATH" CUDA_VISIBLE_DEVICES="$1" \
+        moefold cluster --json "${@:2}"
+}
+expect 'local with GPUs' 0 with_gpus 0,1,2,3,4,5,6,7 local
+expect_json 'shows them' ".cpu_ranks == false and
+    $(gpus 8 H200 150754820096) and $(tier nvlink 8 450e9) and
+    $(tier network 8 50e9) and any(.sources[];
+        .field == \"gpu.memory_bytes\" and .how == \"read\")"
+expect 'two of them' 0 with_gpus 2,5 local
+expect_json 'are two' '.gpus_per_node == 2 and .gpu.model == "H200"'
+expect 'none of them' 0 with_gpus '' local
+expect_json 'gives CPU ranks' '.cpu_ranks'
+expect 'more than there are' 0 with_gpus 0,1 local --world 3
+expect_json 'gives CPU ranks with a warning' '.cpu_ranks and
+    .gpus_per_node == 3 and any(.warnings[]; test("has 2 GPUs"))'
+
 # ---- includes ----
 mkdir -p site/d
 cat >site/slurm.conf <<'CONF'
