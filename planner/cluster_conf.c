@@ -301,7 +301,10 @@ static int beside_read(struct mf_conf *conf, const char *path, const char *name,
         return 0;
     if (mf_text_read(file, &text, err) < 0)
         return -1;
-    rc = mf_conf_each(file, &text, mf_conf_take, conf, err);
+    if (mf_topology_yaml_is(text.data))
+        rc = mf_topology_yaml(conf, file, &text, err);
+    else
+        rc = mf_conf_each(file, &text, mf_conf_take, conf, err);
     free(text.data);
     return rc;
 }
@@ -317,8 +320,14 @@ static int others_read(
     if (!conf->lines[MF_CONF_GRES] &&
         beside_read(conf, path, "gres.conf", err) < 0)
         return -1;
-    if (net || beside_read(conf, path, "topology.conf", err) < 0)
-        return net ? 0 : -1;
+    if (net)
+        return 0;
+    if (beside_read(conf, path, "topology.yaml", err) < 0)
+        return -1;
+    if (conf->lines[MF_CONF_NET]) /* Slurm prefers it, too */
+        return 0;
+    if (beside_read(conf, path, "topology.conf", err) < 0)
+        return -1;
     if (conf->lines[MF_CONF_NET] && !strstr(conf->plugin, "tree") &&
         !strstr(conf->plugin, "block") && !strstr(conf->plugin, "ring"))
         return mf_cluster_warn(conf->cluster, err,
@@ -356,7 +365,13 @@ static int conf_read(struct mf_conf *conf, const char *path,
 {
     bool add_nodes;
 
-    if (mf_conf_each(path, text, mf_conf_take, conf, err) < 0)
+    int rc;
+
+    if (mf_topology_yaml_is(text->data))
+        rc = mf_topology_yaml(conf, path, text, err);
+    else
+        rc = mf_conf_each(path, text, mf_conf_take, conf, err);
+    if (rc < 0)
         return -1;
     if (!conf->lines[MF_CONF_NODES] && !conf->lines[MF_CONF_NET] &&
         !conf->lines[MF_CONF_GRES] && !conf->lines[MF_CONF_DETECT] &&

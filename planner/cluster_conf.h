@@ -52,6 +52,13 @@ int mf_conf_settle(
 
 void mf_conf_free(struct mf_conf *conf);
 
+/* Is DATA Slurm's topology.yaml? And its switches, blocks or rings into CONF;
+ * of several topologies those of the cluster's default.
+ */
+bool mf_topology_yaml_is(const char *data);
+int mf_topology_yaml(struct mf_conf *conf, const char *path,
+    const struct mf_text *text, struct mf_error *err);
+
 /* The cluster that TEXT, read from PATH, describes; TEXT is changed. */
 int mf_conf_cluster(const char *path, struct mf_text *text,
     struct mf_cluster *cluster, struct mf_error *err);

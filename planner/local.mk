@@ -64,7 +64,7 @@ libmoefold_planner_a_SOURCES += \
     planner/cluster_gres.c planner/cluster_net.c planner/cluster_pick.c \
     planner/cluster_cgroup.c planner/cluster_local_gpu.c \
     planner/cluster_local_gpu.h \
-    planner/cluster_probe.c \
+    planner/cluster_probe.c planner/cluster_yaml.c \
     planner/cluster_conf.h planner/cluster_file.h
 
 libmoefold_planner_a_SOURCES += \

@@ -143,6 +143,16 @@ reads slurm/pasted/nodes-conf-suffix-names.conf '
          ["xjhpc-164-101-ai", "xj-h100-ib-1"]]'
 reads slurm/pasted/partition-h100-128nodes.txt '.nodes == 128 and
     .gpus_per_node == 8'
+if grep -q '^#define HAVE_YAML' "${MOEFOLD_BUILDDIR:-.}/config.h"; then
+    reads slurm/man-topology.yaml '
+        [.node_list[] | [.name, .switch, .block]] ==
+            [["node01", "s1", null], ["node02", "s1", null],
+             ["node03", "s2", null], ["node04", "s2", null]] and
+        any(.warnings[]; test("topo1"))'
+else
+    skip 'topology.yaml' 'built without libyaml'
+    skip 'as it is' 'built without libyaml'
+fi
 expect 'a job list' 2 moefold cluster "$D/slurm/vpenso-sinfo.txt"
 expect_error 'is none of the known' 'sinfo.txt: no node, switch, block or GPU'
 

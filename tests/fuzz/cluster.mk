@@ -40,10 +40,11 @@ FUZZ = conf
 fuzz-cluster: libmoefold-db.a
 	$(MKDIR_P) tests/fuzz/corpus-$(FUZZ)
 	$(FUZZ_CC) $(FUZZ_CFLAGS) $(DEFS) $(AM_CPPFLAGS) $(JANSSON_CFLAGS) \
-	    $(LIBXML2_CFLAGS) $(HWLOC_CFLAGS) -o tests/fuzz/lib-$(FUZZ) \
+	    $(LIBXML2_CFLAGS) $(HWLOC_CFLAGS) $(YAML_CFLAGS) \
+	    -o tests/fuzz/lib-$(FUZZ) \
 	    $(srcdir)/tests/fuzz/fuzz_$(FUZZ).c $(fuzz_cluster_sources) \
 	    libmoefold-db.a $(HWLOC_LIBS) $(LIBXML2_LIBS) $(SLURM_LIBS) \
-	    $(JANSSON_LIBS) $(SQLITE_LIBS) -lm
+	    $(JANSSON_LIBS) $(YAML_LIBS) $(SQLITE_LIBS) -lm
 	tests/fuzz/lib-$(FUZZ) $(FUZZ_FLAGS) tests/fuzz/corpus-$(FUZZ) \
 	    $(srcdir)/$(fuzz_cluster_seeds)/slurm \
 	    $(srcdir)/$(fuzz_cluster_seeds)/nccl \
