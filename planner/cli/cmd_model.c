@@ -111,6 +111,33 @@ static void print_layers(const struct mf_model *m)
     putchar('\n');
 }
 
+/* How many layers mix tokens in which way, where there are several. */
+static void print_kinds(const struct mf_model *m)
+{
+    static const char *const text[] = {
+        [MF_MIXER_FULL] = "full attention",
+        [MF_MIXER_SLIDING] = "sliding window",
+        [MF_MIXER_NONE] = "none",
+        [MF_MIXER_LINEAR] = "linear attention",
+        [MF_MIXER_MAMBA] = "Mamba",
+        [MF_MIXER_SPARSE] = "sparse attention",
+        [MF_MIXER_COMPRESSED] = "compressed attention",
+        [MF_MIXER_CONV] = "convolution",
+    };
+    int shown = 0;
+
+    if (mf_model_count_mixer(m, m->layer_kind[0].mixer) == m->layers)
+        return;
+    label("mixers");
+    for (int i = 0; i < MF_MIXERS; i++) {
+        int64_t n = mf_model_count_mixer(m, (enum mf_mixer)i);
+
+        if (n > 0)
+            printf("%s%" PRId64 " %s", shown++ ? ", " : "", n, text[i]);
+    }
+    putchar('\n');
+}
+
 static void print_attention(const struct mf_model *m)
 {
     label("attention");
@@ -236,6 +263,7 @@ static void print_shape(const struct mf_model *m)
     print_layers(m);
     label("hidden");
     printf("%" PRId64 "\n", m->hidden);
+    print_kinds(m);
     print_attention(m);
     print_mixers(m);
     print_experts(m);

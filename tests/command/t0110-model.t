@@ -86,6 +86,10 @@ expect_json 'with warnings' '(.warnings | length) == 2 and
     (.warnings[1] | test("novel_rank is not known")) and
     .params_total == 46702792704'
 
+expect 'shows a hybrid' 0 moefold model --verbose \
+    "$M/Nemotron-3-Nano-30B-A3B.json"
+expect_line 'by its mixers' 'mixers +6 full attention, 23 none, 23 Mamba$'
+expect_line 'and the Mamba layers' 'Mamba +2, 4096 channels, state of 128$'
 expect 'an encoder' 2 moefold model t5.json
 expect_error 'is named' 'model_type is t5: a model with an encoder is not read$'
 
