@@ -16,6 +16,7 @@
 #include "planner/cluster_read.h"
 
 #define GIB 1073741824.0
+#define PLACES_MAX 40
 
 /* VALUE / UNIT with WIDTH and one decimal, or "?" where it is not known. */
 static const char *figure_text(
@@ -40,6 +41,8 @@ static void print_devices(const struct mf_cluster *c)
             c->cores, model);
     else if (each >= 0)
         printf(" of %" PRId64 " %s", each, model);
+    else if (c->nodes > 0 && c->node[0].gpus < 0)
+        printf(", how many GPUs each has is not known");
     else
         printf(" of unequal size, %s", model);
     printf("\n\n");
@@ -74,14 +77,81 @@ static void print_figures(const struct mf_cluster *c)
         flops_unit, figure_text(c->gpu.hbm_bytes_per_s, 1e9, 0, hbm));
 }
 
+static const char *size_text(int64_t size, char text[32])
+{
+    if (size > 0)
+        snprintf(text, 32, "%10" PRId64, size);
+    else
+        snprintf(text, 32, "%10s", "?");
+    return text;
+}
+
+static bool text_equal(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+/* Do A and B hang on one place, and are they of one kind? */
+static bool is_alike(const struct mf_node *a, const struct mf_node *b)
+{
+    return text_equal(a->switch_name, b->switch_name) &&
+           text_equal(a->block, b->block) &&
+           text_equal(a->gpu_type, b->gpu_type) && a->gpus == b->gpus &&
+           a->state == b->state;
+}
+
+static void print_place(const struct mf_cluster *c, size_t first, size_t last)
+{
+    static const char *const state[] = {"", ", down", ", drained", ", unknown"};
+    const struct mf_node *node = &c->node[first];
+
+    printf("  %-20s%s%s%s",
+        node->block ? node->block
+                    : (node->switch_name ? node->switch_name : "-"),
+        node->name, first < last ? " to " : "",
+        first < last ? c->node[last].name : "");
+    printf(" (%zu", last - first + 1);
+    if (node->gpus >= 0)
+        printf(" of %" PRId64 " %s", node->gpus,
+            node->gpu_type ? node->gpu_type : "GPUs");
+    printf("%s)\n", state[node->state]);
+}
+
+/* Runs of nodes that share a block or a leaf, where the network tells. */
+static void print_places(const struct mf_cluster *c)
+{
+    bool tells = false;
+    int lines = 0;
+    size_t last;
+
+    for (size_t i = 0; i < c->nodes; i++)
+        tells |= c->node[i].switch_name || c->node[i].block ||
+                 !is_alike(&c->node[i], &c->node[0]);
+    if (!tells)
+        return;
+    printf("\n  %-20s%s\n", "block or switch", "nodes");
+    for (size_t i = 0; i < c->nodes; i = last + 1) {
+        for (last = i;
+             last + 1 < c->nodes && is_alike(&c->node[i], &c->node[last + 1]);
+             last++)
+            ;
+        if (lines++ == PLACES_MAX) {
+            printf("  ... (--json has all %zu nodes)\n", c->nodes);
+            return;
+        }
+        print_place(c, i, last);
+    }
+}
+
 static void print_tiers(const struct mf_cluster *c)
 {
-    char rate[32], latency[32];
+    char rate[32], latency[32], size[32];
 
     printf("\n  %-10s%10s%20s%14s\n", "tier", "reaches", "GB/s one way",
         "latency us");
     for (int t = 0; t < c->tiers; t++)
-        printf("  %-10s%10" PRId64 "%s%s\n", c->tier[t].name, c->tier[t].size,
+        printf("  %-10s%s%s%s\n", c->tier[t].name,
+            size_text(c->tier[t].size, size),
             figure_text(c->tier[t].bytes_per_s, 1e9, 20, rate),
             figure_text(c->tier[t].latency_s, 1e-6, 14, latency));
 }
@@ -104,6 +174,7 @@ static int cluster_print(const struct mf_cluster *c, struct mf_error *err)
     print_state(c);
     print_figures(c);
     print_tiers(c);
+    print_places(c);
     print_sources(c);
     if (fflush(stdout) || ferror(stdout))
         return mf_error_set(err, MF_FAILED, "cannot print the cluster");

@@ -25,7 +25,7 @@ expect 'that is seen' 0 moefold cluster --json
 expect_json 'and said' '
     any(.node_list[]; .name == "node4" and .state == "drained") and
     any(.warnings[]; test("1 node is drained .node4"))'
-expect 'a plan leaves it out' 3 moefold predict --layout /ep8 --world 32 \
+expect 'a plan leaves it out' 3 moefold predict --layout tp1/ep8 --world 32 \
     --model "$SRC/tests/data/models/small-moe/config.json" --global-batch 32
 check 'and takes it again' scontrol update nodename=node4 state=resume
 
