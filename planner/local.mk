@@ -17,6 +17,8 @@ libmoefold_layout_a_SOURCES = \
 libmoefold_layout_a_SOURCES += \
     planner/layout/model.c planner/layout/model_count.c \
     planner/layout/model_field.c planner/layout/model_json.c \
+    planner/layout/model_json_read.c planner/layout/model_names.c \
+    planner/layout/model_names.h \
     planner/layout/model.h planner/layout/model_field.h
 
 libmoefold_layout_a_SOURCES += \
