@@ -142,6 +142,86 @@ static void part_keep(struct mf_cluster *cluster, const struct part *part)
     cluster->nodes = kept;
 }
 
+/* ---- blocks of different sizes ---- */
+
+struct weighed {
+    struct mf_node node;
+    int64_t block_gpus; /* that are up in its block; -1: it is in none */
+    size_t rank;
+};
+
+static int weighed_compare(const void *a, const void *b)
+{
+    const struct weighed *x = a, *y = b;
+
+    if (x->block_gpus != y->block_gpus)
+        return x->block_gpus > y->block_gpus ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* Whether nodes from I on are of one block with it: blocks lie together. */
+static size_t block_end(const struct mf_cluster *cluster, size_t i)
+{
+    size_t end = i + 1;
+
+    while (end < cluster->nodes && cluster->node[i].block &&
+           cluster->node[end].block &&
+           !strcmp(cluster->node[end].block, cluster->node[i].block))
+        end++;
+    return end;
+}
+
+static bool blocks_weigh(
+    const struct mf_cluster *cluster, struct weighed *weighed)
+{
+    bool differ = false;
+
+    for (size_t i = 0, end; i < cluster->nodes; i = end) {
+        int64_t gpus = cluster->node[i].block ? 0 : -1;
+
+        end = block_end(cluster, i);
+        for (size_t j = i; gpus >= 0 && j < end; j++)
+            if (is_usable(&cluster->node[j]))
+                gpus += cluster->node[j].gpus;
+        for (size_t j = i; j < end; j++)
+            weighed[j] = (struct weighed){cluster->node[j], gpus, j};
+        differ |= gpus != weighed[0].block_gpus;
+    }
+    return differ;
+}
+
+/* Where an NVLink domain is a block, a plan that does not need all of them
+ * takes the larger ones first: a group of experts may fit those alone.
+ */
+static int blocks_order(struct mf_cluster *cluster, struct mf_error *err)
+{
+    struct weighed *weighed;
+    bool wide = false;
+    int rc = 0;
+
+    for (size_t i = 0; i < cluster->nodes && cluster->tiers > 0; i++)
+        wide |= cluster->node[i].block && cluster->node[i].gpus > 0 &&
+                !strcmp(cluster->tier[0].name, "nvlink") &&
+                cluster->tier[0].size > cluster->node[i].gpus;
+    if (!wide)
+        return 0;
+    weighed = calloc(cluster->nodes, sizeof *weighed);
+    if (!weighed)
+        return mf_error_set(err, MF_FAILED, "cluster: out of memory");
+    if (blocks_weigh(cluster, weighed)) {
+        qsort(weighed, cluster->nodes, sizeof *weighed, weighed_compare);
+        for (size_t i = 0; i < cluster->nodes; i++)
+            cluster->node[i] = weighed[i].node;
+        rc = mf_cluster_warn(cluster, err,
+            "NVLink domains differ in size: plans fill the larger first, from "
+            "%.60s (%" PRId64 " GPUs that are up)",
+            cluster->node[0].block ? cluster->node[0].block : "?",
+            weighed[0].block_gpus);
+    }
+    free(weighed);
+    return rc;
+}
+
 int mf_cluster_pick(struct mf_cluster *cluster, struct mf_error *err)
 {
     struct part part;
@@ -157,10 +237,10 @@ int mf_cluster_pick(struct mf_cluster *cluster, struct mf_error *err)
             "source that says so, such as a node's hwloc XML or a preset",
             cluster->name);
     if (is_whole(cluster, &part))
-        return 0;
+        return blocks_order(cluster, err);
     snprintf(type, sizeof type, "%s", part.type);
     part.type = type;
     part_keep(cluster, &part);
     mf_topology_sizes(cluster);
-    return 0;
+    return blocks_order(cluster, err);
 }

@@ -186,6 +186,28 @@ expect 'a plan for an uneven cluster' 0 moefold predict --json \
 expect_json 'takes the even part and says so' '.world == 32 and
     any(.notes[]; test("4 nodes with 8 h100"))'
 
+# Blocks of 5 and 11 nodes of 4, two nodes in none: 32 experts' ranks fit one
+# block, and only one.
+cat >blocks.conf <<'CONF'
+NodeName=n[01-18] Gres=gpu:gb200:4
+BlockName=b1 Nodes=n[01-05]
+BlockName=b2 Nodes=n[06-16]
+CONF
+dispatch() { # NAME CLUSTER WORLD
+    run moefold predict --json --cluster "$2" --layout tp1/ep32 --world "$3" \
+        --model "$SRC/tests/data/models/Qwen3-30B-A3B.json" --global-batch 64
+    jq '.layer.phases.dispatch.fwd_s' "$OUT" >"$1"
+}
+expect 'blocks that differ' 0 moefold cluster --json blocks.conf
+expect_json 'and nodes in none' "$(tier nvlink 44 900e9) and
+    any(.warnings[]; test(\"2 nodes are in no block\"))"
+dispatch rack gb200-nvl72:1 32
+dispatch one blocks.conf 32
+dispatch two blocks.conf 64
+check 'a group of experts goes where it fits' cmp rack one
+check 'and costs more where none is left' \
+    jq -es '.[1] > 1.5 * .[0]' one two
+
 # ---- local with GPUs: nvidia-smi is asked ----
 mkdir -p path
 cat >path/nvidia-smi <<SMI
