@@ -17,6 +17,8 @@
 #include "planner/conf_lines.h"
 #include "planner/layout/hostlist.h"
 
+#define NODE_GPUS_MAX 1024
+
 static int no_memory(struct mf_error *err)
 {
     return mf_error_set(err, MF_FAILED, "cluster: out of memory");
@@ -94,6 +96,9 @@ static int node_line(
     n.state = n.state ? n.state : conf->default_state;
     n.features = n.features ? n.features : conf->default_features;
     n.gpus = mf_slurm_gres_gpus(gres, n.type, sizeof n.type);
+    if (n.gpus > NODE_GPUS_MAX)
+        return mf_error_set(err, MF_INVALID,
+            "Gres=%.60s gives a node over %d GPUs", gres, NODE_GPUS_MAX);
     conf->lines[MF_CONF_NODES]++;
     return mf_hostlist_each(names, 0, node_take, &n, err);
 }
@@ -159,9 +164,9 @@ static int gres_line(
             return mf_error_prefix(err, "File=");
     } else
         gpus = 1;
-    if (gpus < 0 || gpus > 1000000)
-        return mf_error_set(
-            err, MF_INVALID, "Count=%.40s is not a number of GPUs", count);
+    if (gpus < 0 || gpus > NODE_GPUS_MAX)
+        return mf_error_set(err, MF_INVALID, "%s=%.40s is not 0 to %d GPUs",
+            count ? "Count" : "File", count ? count : file, NODE_GPUS_MAX);
     return later_add(conf, MF_CONF_GRES, NULL, nodes,
         mf_conf_value(line, "Type"), gpus, err);
 }

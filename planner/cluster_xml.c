@@ -40,6 +40,7 @@ int mf_xml_cluster(const char *path, const struct mf_text *text,
 #include <libxml/xmlerror.h>
 
 #define LIMIT_S 10
+#define XML_MAX_BYTES ((size_t)16 << 20)
 #define LIMIT_BYTES ((size_t)2 << 30)
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -235,6 +236,10 @@ int mf_xml_cluster(const char *path, const struct mf_text *text,
     int rc = -1;
 
     *cluster = (struct mf_cluster){0};
+    if (text->length > XML_MAX_BYTES)
+        return mf_error_set(err, MF_INVALID,
+            "%.200s: is larger than 16 MiB, which no node's description is",
+            path);
     if (mf_child_call(job_run, &job, &limits, &child, err) < 0)
         return -1;
     if (child.end == MF_CHILD_EXITED && child.status == 0)

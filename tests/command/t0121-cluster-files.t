@@ -271,6 +271,8 @@ printf '\t\tGPU0\tGPU1\nGPU0\t X \tNV99\n' | bad links 'is no path'
 printf '{"name": "x", "nodes": 1' | bad json 'bad.json:1: '
 printf '{"name": "x"}' | bad other-json 'node_list is missing'
 printf 'NodeName=n[1-99999] Gres=gpu:8\n' | bad many '65536 hosts'
+printf 'NodeName=a Gres=gpu:99999999999999999999\n' | bad absurd 'over 1024 GPUs'
+printf 'NodeName=a Name=gpu Count=-5\n' | bad negative '0 to 1024 GPUs'
 printf 'NodeName=-x\n' | bad dash 'not a node name'
 printf 'NodeName=\xff\xfe\n' | bad bytes 'not a node name'
 printf 'SwitchName= Nodes=a\n' | bad noname 'name of a switch'
@@ -282,6 +284,9 @@ if [ "$xml" = yes ]; then
         bad deep 'not well-formed'
     printf '<system><net speed="nan"/></system>' | bad nan 'Mbit/s'
 fi
+mkfifo pipe
+expect 'a pipe that nobody writes to' 2 moefold cluster ./pipe
+expect_error 'does not hang' 'is empty'
 mkdir folder
 expect 'a folder' 2 moefold cluster ./folder
 expect_error 'is named' 'is a folder'
