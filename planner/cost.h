@@ -94,6 +94,52 @@ void mf_pricer_use(mf_pricer *pricer, const struct mf_coefficients *set);
  */
 int mf_pricer_price(mf_pricer *pricer, struct mf_plan_entry *entry,
     int64_t *priced, int64_t *bounded, struct mf_error *err);
+
+/* What is tried for settings that are auto. */
+struct mf_limits {
+    int64_t max_vpp, max_micro_batch; /* 0: no limit */
+    unsigned dispatchers, recomputes; /* bits of those allowed */
+};
+
+void mf_pricer_limit(mf_pricer *pricer, const struct mf_limits *limits);
+
+/* A setting that is best in time or in memory. */
+struct mf_point {
+    struct mf_layout layout;
+    struct mf_settings settings;
+    double step_s, peak_bytes;
+};
+
+/* Those that no other one beats in both, by ascending time. */
+struct mf_front {
+    struct mf_point *point;
+    size_t points, room;
+    bool failed; /* for want of memory */
+};
+
+void mf_front_add(struct mf_front *front, const struct mf_point *point);
+void mf_front_free(struct mf_front *front);
+/* From now on, add every setting that fits to FRONT; NULL: stop that. */
+void mf_pricer_collect(mf_pricer *pricer, struct mf_front *front);
+
+/* The best setting of a layout, without its breakdown. */
+struct mf_best {
+    struct mf_settings settings;
+    double step_s, peak_bytes;
+    bool fits;
+    int64_t priced, bounded;
+};
+
+/* LAYOUT has passed mf_cost_check. Allocates nothing once its tables are
+ * filled.
+ */
+int mf_pricer_best(mf_pricer *pricer, const struct mf_layout *layout,
+    const struct mf_settings *settings, struct mf_best *best,
+    struct mf_error *err);
+/* Fill ENTRY->cost, whose settings have nothing auto. */
+int mf_pricer_fill(
+    mf_pricer *pricer, struct mf_plan_entry *entry, struct mf_error *err);
+
 /* Add the notes that mf_cost_predict adds. */
 int mf_pricer_note(
     const mf_pricer *pricer, struct mf_plan_entry *entry, struct mf_error *err);

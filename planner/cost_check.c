@@ -91,6 +91,19 @@ static const char *check_attention(
     return NULL;
 }
 
+bool mf_split_suits(
+    int64_t layers, int64_t pp, int64_t vpp, int64_t first, int64_t last)
+{
+    int64_t rest = layers - first - last;
+
+    if (first == 0 && last == 0)
+        return layers % (pp * vpp) == 0;
+    if (pp < 2 || first < 1 || last < 1 || rest < 0)
+        return false;
+    return first % vpp == 0 && last % vpp == 0 &&
+           (pp == 2 ? rest == 0 : rest % ((pp - 2) * vpp) == 0);
+}
+
 static const char *check_layers(const struct mf_model *m,
     const struct mf_layout *l, const struct mf_settings *s,
     struct mf_error *err)
@@ -111,6 +124,13 @@ static const char *check_layers(const struct mf_model *m,
             "pp %" PRId64 " with vpp %" PRId64 " makes more chunks than the "
             "%" PRId64 " layers of %s; lower one of them",
             l->pp, vpp, m->layers, m->name);
+    if ((s->first_layers > 0 || s->last_layers > 0) &&
+        !mf_split_suits(m->layers, l->pp, vpp, s->first_layers, s->last_layers))
+        return broken(err, "first and last layers leave no even rest",
+            "%" PRId64 " layers on the first and %" PRId64 " on the last of "
+            "%" PRId64 " stages leave no rest of the %" PRId64
+            " layers that the other stages and vpp %" PRId64 " divide",
+            s->first_layers, s->last_layers, l->pp, m->layers, vpp);
     return NULL;
 }
 

@@ -481,7 +481,7 @@ static void work_floor(
     work->part[MF_PART_LAUNCH][BW] += (blended - all) * (1 - forward / all);
 }
 
-void mf_work_layer(
+void mf_work_base(
     const struct mf_case *c, struct mf_layer_kind kind, struct mf_work *work)
 {
     *work = (struct mf_work){0};
@@ -496,6 +496,11 @@ void mf_work_layer(
     }
     if (kind.mixer != MF_MIXER_NONE)
         work_attention(c, kind.mixer, work);
+}
+
+void mf_work_finish(
+    const struct mf_case *c, struct mf_layer_kind kind, struct mf_work *work)
+{
     work_recompute(c, work);
     work_overlap(c, work);
     work_floor(c, kind.ffn, work);

@@ -34,25 +34,6 @@ bool mf_memory_fits(const struct mf_cost_rates *rates, double peak_bytes)
     return peak_bytes * RESERVE_FACTOR + RESERVE_BYTES <= rates->memory_bytes;
 }
 
-void mf_stage_fill(const struct mf_model *model, int64_t pp, int64_t vpp,
-    int64_t stage, struct mf_stage *out)
-{
-    int64_t chunks = pp * vpp, least = model->layers / chunks;
-    int64_t more = model->layers % chunks;
-
-    *out = (struct mf_stage){.first = stage == 0, .last = stage == pp - 1};
-    for (int64_t chunk = stage; chunk < chunks; chunk += pp) {
-        int64_t first = chunk * least + (chunk < more ? chunk : more);
-        int64_t end = first + least + (chunk < more);
-
-        for (int64_t i = first; i < end; i++)
-            out->count[model->layer_kind[i].mixer][model->layer_kind[i].ffn]++;
-        out->layers += end - first;
-    }
-    if (out->last)
-        out->mtp = model->mtp_layers;
-}
-
 static double per_layer(int64_t params, int64_t layers)
 {
     return layers > 0 ? (double)params / (double)layers : 0;
@@ -160,7 +141,7 @@ void mf_holding_of(const struct mf_case *c, const struct mf_stage *stage,
     }
 }
 
-static void memory_static(const struct mf_case *c,
+void mf_memory_of_static(const struct mf_case *c, const struct mf_stage *stage,
     const struct mf_holding *held, struct mf_memory *out)
 {
     double dense = held->sharded + held->replicated;
@@ -168,6 +149,7 @@ static void memory_static(const struct mf_case *c,
     double expert_ranks = (double)c->layout->edp;
     double weight = c->low ? 3 : 2, dense_share = 1, expert_share = 1;
 
+    *out = (struct mf_memory){0};
     if (c->settings->shard != MF_SHARD_NONE) {
         dense_share = dense_ranks;
         expert_share = expert_ranks;
@@ -186,6 +168,11 @@ static void memory_static(const struct mf_case *c,
         out->buffers += GROUPED_WORKSPACE_BYTES;
     out->static_bytes =
         out->params + out->grads + out->optimizer + out->buffers;
+    /* The weight gradient of a table exists once more in bf16 before it is
+     * added up.
+     */
+    if (stage->first || stage->last)
+        out->buffers += vocab_rows(c) * (double)c->model->hidden * 2;
 }
 
 /* Numbers of a token that a mixer keeps in the width of its heads: queries,
@@ -305,58 +292,48 @@ static double in_flight(const struct mf_case *c, int64_t index)
     return (double)chunks / (double)v;
 }
 
-struct stage_activations {
-    double sum;     /* of one micro batch */
-    double largest; /* of one layer while it is computed */
-    bool moe;
-};
-
-static void stage_activations(const struct mf_case *c,
-    const struct mf_stage *stage, struct stage_activations *out)
+void mf_live_fill(
+    const struct mf_case *c, const struct mf_kinds *kinds, struct mf_live *out)
 {
     bool full = c->settings->recompute == MF_RECOMPUTE_FULL;
     double input =
         c->tokens * (double)c->model->hidden * c->rates->element_bytes;
 
-    *out = (struct stage_activations){0};
-    for (int i = 0; i < MF_MIXERS * MF_FFNS; i++) {
-        struct mf_layer_kind kind = {
-            (enum mf_mixer)(i / MF_FFNS), (enum mf_ffn)(i % MF_FFNS)};
-        double times = (double)stage->count[kind.mixer][kind.ffn], bytes;
+    for (int i = 0; i < kinds->count; i++) {
+        double bytes = layer_activations(c, kinds->kind[i]);
 
-        if (kind.ffn == MF_FFN_MOE && times > 0)
-            times += (double)stage->mtp;
-        if (times <= 0)
-            continue;
-        bytes = layer_activations(c, kind);
-        out->sum += times * (full ? input : bytes);
-        if (full && bytes > out->largest)
-            out->largest = bytes;
-        out->moe |= kind.ffn == MF_FFN_MOE;
+        out->kept[i] = full ? input : bytes;
+        out->again[i] = full ? bytes : 0;
     }
+    out->dispatch = dispatch_buffer(c);
+    /* Logits in bf16 and their softmax in fp32. */
+    out->logits = c->wide_tokens * vocab_rows(c) * 6;
 }
 
-void mf_memory_of_stage(const struct mf_case *c, const struct mf_stage *stage,
-    int64_t index, struct mf_memory *out)
+void mf_memory_add_live(const struct mf_case *c, const struct mf_kinds *kinds,
+    const struct mf_live *live, const struct mf_class *class, int64_t index,
+    struct mf_memory *out)
 {
-    double table = vocab_rows(c) * (double)c->model->hidden;
-    struct stage_activations kept;
-    struct mf_holding held;
+    double sum = 0, largest = 0;
+    bool moe = false;
 
-    *out = (struct mf_memory){0};
-    mf_holding_of(c, stage, &held);
-    memory_static(c, &held, out);
-    stage_activations(c, stage, &kept);
-    out->activations = kept.sum * in_flight(c, index) + kept.largest;
-    if (kept.moe)
-        out->buffers += dispatch_buffer(c);
-    /* Logits in bf16 and their softmax in fp32; the weight gradient of a
-     * table exists once more in bf16 before it is added up.
-     */
-    if (stage->last)
-        out->buffers += c->wide_tokens * vocab_rows(c) * 6;
-    if (stage->first || stage->last)
-        out->buffers += table * 2;
+    for (int i = 0; i < kinds->count; i++) {
+        double times = class->times[i];
+
+        if (times <= 0)
+            continue;
+        if (kinds->kind[i].ffn == MF_FFN_MOE) {
+            times += (double)class->stage.mtp;
+            moe = true;
+        }
+        sum += times * live->kept[i];
+        largest = live->again[i] > largest ? live->again[i] : largest;
+    }
+    out->activations = sum * in_flight(c, index) + largest;
+    if (moe)
+        out->buffers += live->dispatch;
+    if (class->stage.last)
+        out->buffers += live->logits;
     out->peak_bytes = out->params + out->grads + out->optimizer +
                       out->activations + out->buffers;
 }

@@ -114,6 +114,7 @@ struct mf_case {
     double rows;           /* of the hottest rank's experts, for its time */
     double held_rows;      /* the same, for its memory */
     double token_flops;    /* model FLOPs of a token, both passes */
+    double straggle;       /* seconds more for each second, by size of world */
     bool low;              /* 8-bit products */
 };
 
@@ -126,8 +127,10 @@ struct mf_work {
 double mf_work_sum(const struct mf_work *work, enum mf_direction direction);
 void mf_work_add(struct mf_work *to, const struct mf_work *from, double times);
 
-/* One layer of KIND with its recomputation and launch floor. */
-void mf_work_layer(
+/* One layer of KIND; then its recomputation, overlap and launch floor. */
+void mf_work_base(
+    const struct mf_case *c, struct mf_layer_kind kind, struct mf_work *work);
+void mf_work_finish(
     const struct mf_case *c, struct mf_layer_kind kind, struct mf_work *work);
 /* The MoE part alone, as the runtime executes it. */
 void mf_work_moe(const struct mf_case *c, struct mf_work *work);
@@ -139,8 +142,53 @@ struct mf_stage {
     bool first, last;
 };
 
+/* FIRST and LAST layers on the first and last stage, the others even; 0 and 0:
+ * as even as can be, the first chunks taking one more.
+ */
+struct mf_split {
+    int64_t first, last;
+};
+
+/* Can stages of FIRST, equal ones and LAST layers be cut into VPP chunks? */
+bool mf_split_suits(
+    int64_t layers, int64_t pp, int64_t vpp, int64_t first, int64_t last);
+
 void mf_stage_fill(const struct mf_model *model, int64_t pp, int64_t vpp,
-    int64_t stage, struct mf_stage *out);
+    struct mf_split split, int64_t stage, struct mf_stage *out);
+
+/* The kinds of layers that a model has. */
+#define MF_KINDS_MAX (MF_MIXERS * MF_FFNS)
+
+struct mf_kinds {
+    int count;
+    struct mf_layer_kind kind[MF_KINDS_MAX];
+    int mtp; /* which one an MTP layer is of */
+};
+
+void mf_kinds_fill(const struct mf_model *model, struct mf_kinds *kinds);
+
+/* Stages that hold the same are one class. Of a class the first stage, INDEX,
+ * keeps most micro batches in flight.
+ */
+struct mf_class {
+    struct mf_stage stage;
+    double times[MF_KINDS_MAX]; /* layers of each kind */
+    int64_t index, count;
+};
+
+struct mf_schedule {
+    int64_t pp, vpp;
+    struct mf_split split;
+    int classes;
+    struct mf_class *class; /* free with mf_schedule_free */
+};
+
+int mf_schedule_fill(const struct mf_model *model, const struct mf_kinds *kinds,
+    int64_t pp, int64_t vpp, struct mf_split split, struct mf_schedule *out);
+void mf_schedule_free(struct mf_schedule *schedule);
+/* The class of STAGE. */
+int mf_schedule_class(const struct mf_schedule *schedule,
+    const struct mf_model *model, int64_t stage);
 
 /* Parameters that one rank holds, by how they are shared. */
 struct mf_holding {
@@ -157,8 +205,29 @@ struct mf_memory {
     double static_bytes, peak_bytes;
 };
 
-void mf_memory_of_stage(const struct mf_case *c, const struct mf_stage *stage,
-    int64_t index, struct mf_memory *out);
+/* What a stage holds whatever micro batches are in flight; depends on layout,
+ * precision, sharding and stage.
+ */
+void mf_memory_of_static(const struct mf_case *c, const struct mf_stage *stage,
+    const struct mf_holding *held, struct mf_memory *out);
+
+/* Bytes of one micro batch that all stages are made from; depends on layout,
+ * micro batch, recomputation and capacity.
+ */
+struct mf_live {
+    double kept[MF_KINDS_MAX];  /* by one layer until its backward */
+    double again[MF_KINDS_MAX]; /* more while it is computed again */
+    double dispatch, logits;
+};
+
+void mf_live_fill(
+    const struct mf_case *c, const struct mf_kinds *kinds, struct mf_live *out);
+/* Activations and buffers of stage INDEX of CLASS added to those of OUT, which
+ * mf_memory_of_static has filled; then its peak.
+ */
+void mf_memory_add_live(const struct mf_case *c, const struct mf_kinds *kinds,
+    const struct mf_live *live, const struct mf_class *class, int64_t index,
+    struct mf_memory *out);
 void mf_memory_of_layer(const struct mf_case *c, struct mf_memory *out);
 
 /* Does a device of BYTES hold PEAK bytes, with room for what frameworks add? */
@@ -181,10 +250,72 @@ static inline double mf_row_width(const struct mf_model *model)
     return (double)(model->latent > 0 ? model->latent : model->hidden);
 }
 
+/* ---- a step, in tables ----
+ *
+ * A setting is priced from four tables, each of which depends on part of it,
+ * so that the search fills a table seldom and reads it often:
+ *   mf_base      one layer of each kind: tp cp etp ep, micro batch, dispatcher
+ *   mf_blocks    the same with recomputation, overlap and floor, and the ends
+ *   mf_schedule  which stages there are: pp, vpp, split
+ *   mf_loads     what each class of stages holds and reduces: layout, schedule
+ * mf_step_core adds them up with micro batches, vpp and pp: no allocation, no
+ * search and no transcendental function.
+ *
+ * To add a part of a layer: an MF_PART_, its row in cost_step.c, and a
+ * function beside work_experts() that mf_work_base() calls; what depends on
+ * recomputation or on the layer's sum goes into mf_work_finish(). What it
+ * reads besides the fields of struct mf_base_key must be added there. To add a
+ * part of a step: a field of struct mf_core, worked out in mf_step_core() and
+ * booked in core_book(); what is costly to work out and does not depend on
+ * micro batch, dispatcher or recomputation goes into mf_loads_fill().
+ * A coefficient needs nothing but its own row.
+ */
+struct mf_base {
+    struct mf_work layer[MF_KINDS_MAX]; /* [kinds] */
+};
+
+struct mf_blocks {
+    struct mf_work layer[MF_KINDS_MAX], ends[2];
+    double seconds[MF_KINDS_MAX][MF_DIRECTIONS]; /* sums of layer */
+    double end_s[2][MF_DIRECTIONS];
+    double send_s; /* activations of a micro batch to the next stage */
+    struct mf_live live;
+};
+
+/* Of one class. */
+struct mf_load {
+    struct mf_memory memory;
+    double dense_reduce_s, dense_gather_s, expert_reduce_s, expert_gather_s;
+    double optimizer_s;
+};
+
+void mf_base_fill(
+    const struct mf_case *c, const struct mf_kinds *kinds, struct mf_base *out);
+void mf_blocks_fill(const struct mf_case *c, const struct mf_kinds *kinds,
+    const struct mf_base *base, struct mf_blocks *out);
+/* LOAD is [classes]. */
+void mf_loads_fill(const struct mf_case *c, const struct mf_schedule *schedule,
+    struct mf_load *load);
+
+/* The price in a few figures. */
+struct mf_core {
+    int slowest, fullest; /* classes */
+    double stage_s;       /* of the slowest stage and one micro batch */
+    double bubble_s, send_s, dense_s, expert_s, optimizer_s, launch_s;
+    double hidden_s;
+    double step_s, peak_bytes;
+};
+
+void mf_step_core(const struct mf_case *c, const struct mf_kinds *kinds,
+    const struct mf_blocks *blocks, const struct mf_schedule *schedule,
+    const struct mf_load *load, struct mf_core *core);
+
 /* Price the whole step, or the MoE layer with its expert gradients, into
  * COST, whose stage has room for [pp]. Interval and notes are left alone.
+ * -1: no memory.
  */
-void mf_step_price(const struct mf_case *c, struct mf_cost *cost);
+int mf_step_price(const struct mf_case *c, const struct mf_kinds *kinds,
+    struct mf_cost *cost);
 void mf_step_price_moe(const struct mf_case *c, struct mf_cost *cost);
 
 /* Which rule a layout breaks, with a short text for counts and a full message

@@ -5,6 +5,7 @@
 #include "planner/cost_parts.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define FW MF_FORWARD
 #define BW MF_BACKWARD
@@ -39,27 +40,6 @@ static const struct {
     [MF_PART_OPTIMIZER] = {"optimizer", -1, "optimizer"},
 };
 
-/* Seconds under way for a whole step. */
-struct step {
-    const struct mf_case *c;
-    struct mf_work layer[MF_MIXERS][MF_FFNS]; /* of a kind, when DONE */
-    bool done[MF_MIXERS][MF_FFNS];
-    struct mf_work ends[2]; /* what first and last stage do besides layers */
-    double part[MF_PART_IDS];
-    double hidden_s;
-};
-
-static const struct mf_work *step_layer(struct step *step, int mixer, int ffn)
-{
-    if (!step->done[mixer][ffn]) {
-        mf_work_layer(step->c,
-            (struct mf_layer_kind){(enum mf_mixer)mixer, (enum mf_ffn)ffn},
-            &step->layer[mixer][ffn]);
-        step->done[mixer][ffn] = true;
-    }
-    return &step->layer[mixer][ffn];
-}
-
 /* Logits, their softmax in fp32 over the vocabulary, and the gather that a
  * sequence parallel output layer needs.
  */
@@ -74,15 +54,17 @@ static double logits_forward(const struct mf_case *c, double *gather)
            mf_time_memory(c->rates, 2 * 4 * c->wide_tokens * v);
 }
 
-static void step_fill_ends(struct step *step)
+/* What first and last stage do besides layers. */
+static void blocks_fill_ends(
+    const struct mf_case *c, const struct mf_kinds *kinds, struct mf_blocks *b)
 {
-    const struct mf_case *c = step->c;
     const struct mf_model *m = c->model;
     double h = (double)m->hidden, mtp = (double)m->mtp_layers, gather;
     double bytes = 2 * c->wide_tokens * h * c->rates->element_bytes;
     double logits = logits_forward(c, &gather);
-    struct mf_work *first = &step->ends[0], *last = &step->ends[1];
+    struct mf_work *first = &b->ends[0], *last = &b->ends[1];
 
+    *first = *last = (struct mf_work){0};
     first->part[MF_PART_EMBEDDING][FW] = mf_time_memory(c->rates, bytes);
     first->part[MF_PART_EMBEDDING][BW] = mf_time_memory(c->rates, 2 * bytes);
     last->part[MF_PART_LOGITS][FW] = (1 + mtp) * logits;
@@ -90,55 +72,54 @@ static void step_fill_ends(struct step *step)
     last->part[MF_PART_TP][FW] = (1 + mtp) * gather;
     last->part[MF_PART_TP][BW] = (1 + mtp) * gather;
     if (m->mtp_layers > 0) {
-        struct mf_layer_kind kind = m->layer_kind[m->layers - 1];
         double project = mf_time_gemm(
             c->rates, c->wide_tokens, h / (double)c->layout->tp, 2 * h, c->low);
 
-        mf_work_add(last, step_layer(step, kind.mixer, kind.ffn), mtp);
+        mf_work_add(last, &b->layer[kinds->mtp], mtp);
         last->part[MF_PART_DENSE][FW] += mtp * project;
         last->part[MF_PART_DENSE][BW] += mtp * 2 * project;
     }
 }
 
-static void stage_work(
-    struct step *step, const struct mf_stage *stage, struct mf_work *work)
+void mf_base_fill(
+    const struct mf_case *c, const struct mf_kinds *kinds, struct mf_base *out)
 {
-    *work = (struct mf_work){0};
-    for (int i = 0; i < MF_MIXERS * MF_FFNS; i++) {
-        int mixer = i / MF_FFNS, ffn = i % MF_FFNS;
-
-        if (stage->count[mixer][ffn])
-            mf_work_add(work, step_layer(step, mixer, ffn),
-                (double)stage->count[mixer][ffn]);
-    }
-    if (stage->first)
-        mf_work_add(work, &step->ends[0], 1);
-    if (stage->last)
-        mf_work_add(work, &step->ends[1], 1);
+    for (int i = 0; i < kinds->count; i++)
+        mf_work_base(c, kinds->kind[i], &out->layer[i]);
 }
 
-/* Both passes of a stage and micro batch. */
-/* All micro batches pass the slowest stage; what the other stages take once is
- * the fill and drain, 1/v of it when v chunks interleave; and when the micro
- * batches are no multiple of pp, each round but one waits for the rest.
- */
-static void step_pipeline(
-    struct step *step, double slowest, double sum, double send)
+void mf_blocks_fill(const struct mf_case *c, const struct mf_kinds *kinds,
+    const struct mf_base *base, struct mf_blocks *out)
 {
-    const struct mf_case *c = step->c;
-    double m = (double)c->micro_batches, v = (double)c->settings->vpp;
-    int64_t p = c->layout->pp, odd = c->micro_batches % p;
+    for (int i = 0; i < kinds->count; i++) {
+        out->layer[i] = base->layer[i];
+        mf_work_finish(c, kinds->kind[i], &out->layer[i]);
+        for (int d = 0; d < MF_DIRECTIONS; d++)
+            out->seconds[i][d] =
+                mf_work_sum(&out->layer[i], (enum mf_direction)d);
+    }
+    blocks_fill_ends(c, kinds, out);
+    for (int i = 0; i < 2; i++)
+        for (int d = 0; d < MF_DIRECTIONS; d++)
+            out->end_s[i][d] = mf_work_sum(&out->ends[i], (enum mf_direction)d);
+    out->send_s = mf_time_send(c->rates, c->place[MF_GROUP_PP],
+        c->tokens * (double)c->model->hidden * c->rates->element_bytes);
+    mf_live_fill(c, kinds, &out->live);
+}
 
-    step->part[MF_PART_BUBBLE] = (sum - slowest) / v;
-    if (c->settings->vpp > 1 && odd)
-        step->part[MF_PART_BUBBLE] += (v - 1) * (double)(p - odd) * slowest / v;
-    if (p < 2)
-        return;
-    step->part[MF_PART_STAGE_SEND] = 2 * (double)(p - 1) * send;
-    if (c->settings->vpp > 1)
-        step->hidden_s += 2 * m * v * send;
-    else
-        step->part[MF_PART_STAGE_SEND] += 2 * m * send;
+/* Seconds of a stage and micro batch, parts apart. */
+static void stage_work(const struct mf_kinds *kinds,
+    const struct mf_blocks *blocks, const struct mf_class *class,
+    struct mf_work *work)
+{
+    *work = (struct mf_work){0};
+    for (int i = 0; i < kinds->count; i++)
+        if (class->times[i] > 0)
+            mf_work_add(work, &blocks->layer[i], class->times[i]);
+    if (class->stage.first)
+        mf_work_add(work, &blocks->ends[0], 1);
+    if (class->stage.last)
+        mf_work_add(work, &blocks->ends[1], 1);
 }
 
 /* A reduction of SECONDS that may hide under WINDOW seconds of compute shows
@@ -176,86 +157,180 @@ static struct reduction reduction_of(
     return r;
 }
 
-/* Seconds of gradients and parameters on the wire: ALL of them, those that
- * show, and the share of those of the dense parameters.
- */
-struct gradients {
-    double all, seen, dense;
-};
-
-static struct gradients gradients_of(const struct mf_case *c,
-    const struct mf_stage *stage, const struct mf_work *work)
-{
-    double forward = mf_work_sum(work, FW), backward = mf_work_sum(work, BW);
-    struct gradients g = {0};
-    struct mf_holding held;
-    struct reduction dense, expert;
-    double reduce, gather;
-
-    mf_holding_of(c, stage, &held);
-    dense = reduction_of(c, MF_GROUP_DP_CP, held.sharded + held.replicated);
-    expert = reduction_of(c, MF_GROUP_EDP, held.experts);
-    reduce = dense.reduce_s + expert.reduce_s;
-    gather = dense.gather_s + expert.gather_s;
-    if (reduce + gather <= 0)
-        return g;
-    g.dense = (dense.reduce_s + dense.gather_s) / (reduce + gather);
-    if (c->settings->shard == MF_SHARD_FULL) {
-        gather = 2 * gather / c->rates->coef[MF_COEF_GATHERED];
-        reduce /= c->rates->coef[MF_COEF_GATHERED];
-        g.seen = shown(reduce + gather, forward + backward, stage->layers);
-    } else {
-        g.seen = shown(reduce, backward, stage->layers) +
-                 shown(gather, forward, stage->layers);
-    }
-    g.all = reduce + gather;
-    return g;
-}
-
-/* A shard of all parameters is gathered for each pass of each micro batch,
- * which may make another stage the slowest.
- */
-static double stage_gradients(const struct mf_case *c,
-    const struct mf_stage *stage, const struct mf_work *work)
-{
-    if (c->settings->shard != MF_SHARD_FULL)
-        return 0;
-    return gradients_of(c, stage, work).seen;
-}
-
-static void step_gradients(
-    struct step *step, const struct mf_stage *stage, const struct mf_work *work)
-{
-    const struct mf_case *c = step->c;
-    struct gradients g = gradients_of(c, stage, work);
-    double times =
-        c->settings->shard == MF_SHARD_FULL ? (double)c->micro_batches : 1;
-
-    step->part[MF_PART_GRAD_DENSE] = times * g.seen * g.dense;
-    step->part[MF_PART_GRAD_EXPERT] = times * g.seen * (1 - g.dense);
-    step->hidden_s += times * (g.all - g.seen);
-}
-
 /* Adam reads and writes three fp32 figures, reads a gradient and writes a
  * bf16 parameter: 30 bytes each; and the gradient norm is summed.
  */
-static void step_optimizer(struct step *step, const struct mf_stage *stage)
+static double optimizer_seconds(
+    const struct mf_case *c, const struct mf_holding *held)
 {
-    const struct mf_case *c = step->c;
-    struct mf_holding held;
-    double dense, experts;
+    double dense = held->sharded + held->replicated, experts = held->experts;
 
-    mf_holding_of(c, stage, &held);
-    dense = held.sharded + held.replicated;
-    experts = held.experts;
     if (c->settings->shard != MF_SHARD_NONE) {
         dense /= (double)(c->layout->dp * c->layout->cp);
         experts /= (double)c->layout->edp;
     }
-    step->part[MF_PART_OPTIMIZER] =
-        mf_time_memory(c->rates, 30 * (dense + experts)) +
-        2 * mf_time_gather(
-                c->rates, c->place[MF_GROUP_TP_DP_CP], 64, MF_COEF_REDUCE);
+    return mf_time_memory(c->rates, 30 * (dense + experts)) +
+           2 * mf_time_gather(
+                   c->rates, c->place[MF_GROUP_TP_DP_CP], 64, MF_COEF_REDUCE);
+}
+
+void mf_loads_fill(const struct mf_case *c, const struct mf_schedule *schedule,
+    struct mf_load *load)
+{
+    for (int i = 0; i < schedule->classes; i++) {
+        const struct mf_stage *stage = &schedule->class[i].stage;
+        struct mf_holding held;
+        struct reduction dense, expert;
+
+        mf_holding_of(c, stage, &held);
+        mf_memory_of_static(c, stage, &held, &load[i].memory);
+        dense = reduction_of(c, MF_GROUP_DP_CP, held.sharded + held.replicated);
+        expert = reduction_of(c, MF_GROUP_EDP, held.experts);
+        load[i].dense_reduce_s = dense.reduce_s;
+        load[i].dense_gather_s = dense.gather_s;
+        load[i].expert_reduce_s = expert.reduce_s;
+        load[i].expert_gather_s = expert.gather_s;
+        load[i].optimizer_s = optimizer_seconds(c, &held);
+    }
+}
+
+/* Seconds of one class and micro batch, and of its gradients and parameters on
+ * the wire: ALL of them, those that show, and the dense parameters' share.
+ */
+struct stage_time {
+    double forward, backward, hidden;
+    double all, seen, dense;
+};
+
+static void stage_gradients(const struct mf_case *c, const struct mf_load *load,
+    const struct mf_class *class, struct stage_time *t)
+{
+    double reduce = load->dense_reduce_s + load->expert_reduce_s;
+    double gather = load->dense_gather_s + load->expert_gather_s;
+    int64_t layers = class->stage.layers;
+
+    t->all = t->seen = t->dense = 0;
+    if (reduce + gather <= 0)
+        return;
+    t->dense =
+        (load->dense_reduce_s + load->dense_gather_s) / (reduce + gather);
+    if (c->settings->shard == MF_SHARD_FULL) {
+        gather = 2 * gather / c->rates->coef[MF_COEF_GATHERED];
+        reduce /= c->rates->coef[MF_COEF_GATHERED];
+        t->seen = shown(reduce + gather, t->forward + t->backward, layers);
+    } else {
+        t->seen = shown(reduce, t->backward, layers) +
+                  shown(gather, t->forward, layers);
+    }
+    t->all = reduce + gather;
+}
+
+static void stage_seconds(const struct mf_kinds *kinds,
+    const struct mf_blocks *b, const struct mf_class *class,
+    struct stage_time *t)
+{
+    *t = (struct stage_time){0};
+    for (int i = 0; i < kinds->count; i++) {
+        t->forward += class->times[i] * b->seconds[i][FW];
+        t->backward += class->times[i] * b->seconds[i][BW];
+        t->hidden += class->times[i] * b->layer[i].hidden_s;
+    }
+    for (int i = 0; i < 2; i++)
+        if (i ? class->stage.last : class->stage.first) {
+            t->forward += b->end_s[i][FW];
+            t->backward += b->end_s[i][BW];
+            t->hidden += b->ends[i].hidden_s;
+        }
+}
+
+/* All micro batches pass the slowest stage; what the other stages take once is
+ * the fill and drain, 1/v of it when v chunks interleave; and when the micro
+ * batches are no multiple of pp, each round but one waits for the rest.
+ */
+static void core_pipeline(
+    const struct mf_case *c, double sum, double send, struct mf_core *core)
+{
+    double m = (double)c->micro_batches, v = (double)c->settings->vpp;
+    int64_t p = c->layout->pp, odd = c->micro_batches % p;
+
+    core->bubble_s = (sum - core->stage_s) / v;
+    core->send_s = 0;
+    if (c->settings->vpp > 1 && odd)
+        core->bubble_s += (v - 1) * (double)(p - odd) * core->stage_s / v;
+    if (p < 2)
+        return;
+    core->send_s = 2 * (double)(p - 1) * send;
+    if (c->settings->vpp > 1)
+        core->hidden_s += 2 * m * v * send;
+    else
+        core->send_s += 2 * m * send;
+}
+
+/* A larger machine waits more often for somebody; and a host has work that
+ * comes once a step.
+ */
+static double straggle_seconds(const struct mf_case *c, double sum)
+{
+    return c->rates->coef[MF_COEF_STEP_S] + c->straggle * sum;
+}
+
+static void core_memory(const struct mf_case *c, const struct mf_kinds *kinds,
+    const struct mf_blocks *blocks, const struct mf_schedule *schedule,
+    const struct mf_load *load, struct mf_core *core)
+{
+    core->fullest = 0;
+    core->peak_bytes = 0;
+    for (int i = 0; i < schedule->classes; i++) {
+        const struct mf_class *class = &schedule->class[i];
+        struct mf_memory memory = load[i].memory;
+
+        mf_memory_add_live(
+            c, kinds, &blocks->live, class, class->index, &memory);
+        if (i == 0 || memory.peak_bytes > core->peak_bytes) {
+            core->peak_bytes = memory.peak_bytes;
+            core->fullest = i;
+        }
+    }
+}
+
+void mf_step_core(const struct mf_case *c, const struct mf_kinds *kinds,
+    const struct mf_blocks *blocks, const struct mf_schedule *schedule,
+    const struct mf_load *load, struct mf_core *core)
+{
+    bool full = c->settings->shard == MF_SHARD_FULL;
+    double m = (double)c->micro_batches, sum = 0, longest = 0, shards;
+    struct stage_time t, slowest = {0};
+
+    core->slowest = 0;
+    for (int i = 0; i < schedule->classes; i++) {
+        double whole;
+
+        stage_seconds(kinds, blocks, &schedule->class[i], &t);
+        stage_gradients(c, &load[i], &schedule->class[i], &t);
+        whole = t.forward + t.backward;
+        sum += (double)schedule->class[i].count * whole;
+        /* A shard of all parameters is gathered for each pass of each micro
+         * batch, which may make another stage the slowest.
+         */
+        whole += full ? t.seen : 0;
+        if (whole > longest) {
+            longest = whole;
+            core->slowest = i;
+            slowest = t;
+        }
+    }
+    core->stage_s = slowest.forward + slowest.backward;
+    shards = full ? m : 1;
+    core->hidden_s = m * slowest.hidden + shards * (slowest.all - slowest.seen);
+    core_pipeline(c, sum, blocks->send_s, core);
+    core->dense_s = shards * slowest.seen * slowest.dense;
+    core->expert_s = shards * slowest.seen * (1 - slowest.dense);
+    core->optimizer_s = load[core->slowest].optimizer_s;
+    core->step_s = m * core->stage_s + core->bubble_s + core->send_s +
+                   core->dense_s + core->expert_s + core->optimizer_s;
+    core->launch_s = straggle_seconds(c, core->step_s);
+    core->step_s += core->launch_s;
+    core_memory(c, kinds, blocks, schedule, load, core);
 }
 
 static void cost_fill_memory(struct mf_cost *cost, const struct mf_memory *m)
@@ -271,30 +346,17 @@ static void cost_fill_memory(struct mf_cost *cost, const struct mf_memory *m)
 }
 
 /* The stage that needs most is the one that is shown. */
-static void step_stages(struct step *step, struct mf_cost *cost,
-    struct mf_stage *slowest, double *most, double *sum)
+static void cost_fill_stages(const struct mf_case *c,
+    const struct mf_kinds *kinds, const struct mf_blocks *blocks,
+    const struct mf_schedule *schedule, const struct mf_load *load,
+    struct mf_cost *cost)
 {
-    const struct mf_case *c = step->c;
-    struct mf_memory memory;
-    struct mf_stage stage;
-    struct mf_work work;
-    double longest = 0;
-
-    *most = *sum = 0;
     for (int64_t i = 0; i < c->layout->pp; i++) {
-        double seconds, whole;
+        int k = mf_schedule_class(schedule, c->model, i);
+        struct mf_memory memory = load[k].memory;
 
-        mf_stage_fill(c->model, c->layout->pp, c->settings->vpp, i, &stage);
-        stage_work(step, &stage, &work);
-        seconds = mf_work_sum(&work, FW) + mf_work_sum(&work, BW);
-        whole = seconds + stage_gradients(c, &stage, &work);
-        *sum += seconds;
-        if (whole > longest) {
-            longest = whole;
-            *most = seconds;
-            *slowest = stage;
-        }
-        mf_memory_of_stage(c, &stage, i, &memory);
+        mf_memory_add_live(
+            c, kinds, &blocks->live, &schedule->class[k], i, &memory);
         cost->stage[i] =
             (struct mf_stage_memory){memory.static_bytes, memory.peak_bytes};
         if (i == 0 || memory.peak_bytes > cost->peak_bytes)
@@ -368,10 +430,9 @@ static void cost_fill_layer(
                 cost->phase_s[part_table[i].phase][d] = work->part[i][d];
 }
 
-static void step_layer_phases(
-    const struct step *step, double send, struct mf_cost *cost)
+static void step_layer_phases(const struct mf_case *c,
+    const struct mf_core *core, double send, struct mf_cost *cost)
 {
-    const struct mf_case *c = step->c;
     struct mf_work work;
 
     if (c->shares->moe)
@@ -381,11 +442,9 @@ static void step_layer_phases(
         cost->phase_s[MF_PHASE_STAGE_SEND][FW] = send;
         cost->phase_s[MF_PHASE_STAGE_SEND][BW] = send;
     }
-    cost->phase_s[MF_PHASE_GRAD_REDUCE_EXPERT][BW] =
-        step->part[MF_PART_GRAD_EXPERT];
-    cost->phase_s[MF_PHASE_GRAD_REDUCE_DENSE][BW] =
-        step->part[MF_PART_GRAD_DENSE];
-    cost->phase_s[MF_PHASE_OPTIMIZER][BW] = step->part[MF_PART_OPTIMIZER];
+    cost->phase_s[MF_PHASE_GRAD_REDUCE_EXPERT][BW] = core->expert_s;
+    cost->phase_s[MF_PHASE_GRAD_REDUCE_DENSE][BW] = core->dense_s;
+    cost->phase_s[MF_PHASE_OPTIMIZER][BW] = core->optimizer_s;
 }
 
 static void cost_fill_rates(
@@ -399,49 +458,57 @@ static void cost_fill_rates(
     cost->mfu = rate / c->rates->peak_flops;
 }
 
-/* A larger machine waits more often for somebody; and a host has work that
- * comes once a step.
- */
-static void step_straggle(struct step *step)
+static void core_book(const struct mf_case *c, const struct mf_core *core,
+    const struct mf_work *work, double part[MF_PART_IDS])
 {
-    const struct mf_case *c = step->c;
-    double sum = 0, ranks = (double)mf_layout_world(c->layout) / 8;
-
     for (int i = 0; i < MF_PART_IDS; i++)
-        sum += step->part[i];
-    step->part[MF_PART_LAUNCH] += c->rates->coef[MF_COEF_STEP_S];
-    if (ranks > 1)
-        step->part[MF_PART_LAUNCH] +=
-            c->rates->coef[MF_COEF_STRAGGLE] * log2(ranks) * sum;
+        part[i] =
+            (double)c->micro_batches * (work->part[i][FW] + work->part[i][BW]);
+    part[MF_PART_BUBBLE] = core->bubble_s;
+    part[MF_PART_STAGE_SEND] = core->send_s;
+    part[MF_PART_GRAD_DENSE] = core->dense_s;
+    part[MF_PART_GRAD_EXPERT] = core->expert_s;
+    part[MF_PART_OPTIMIZER] = core->optimizer_s;
+    part[MF_PART_LAUNCH] += core->launch_s;
 }
 
-void mf_step_price(const struct mf_case *c, struct mf_cost *cost)
+int mf_step_price(
+    const struct mf_case *c, const struct mf_kinds *kinds, struct mf_cost *cost)
 {
-    struct step step = {.c = c};
-    struct mf_stage slowest = {0};
+    const struct mf_settings *s = c->settings;
+    double part[MF_PART_IDS];
+    struct mf_schedule schedule = {0};
+    struct mf_load *load = NULL;
+    struct mf_blocks blocks;
+    struct mf_base base;
+    struct mf_core core;
     struct mf_work work;
-    double most, sum, send;
-    double tokens =
-        (double)c->settings->global_batch * (double)c->settings->seq;
+    int rc = -1;
 
-    step_fill_ends(&step);
-    step_stages(&step, cost, &slowest, &most, &sum);
-    stage_work(&step, &slowest, &work);
-    for (int i = 0; i < MF_PART_IDS; i++)
-        step.part[i] =
-            (double)c->micro_batches * (work.part[i][FW] + work.part[i][BW]);
-    step.hidden_s = (double)c->micro_batches * work.hidden_s;
-    send = mf_time_send(c->rates, c->place[MF_GROUP_PP],
-        c->tokens * (double)c->model->hidden * c->rates->element_bytes);
-    step_pipeline(&step, most, sum, send);
-    step_gradients(&step, &slowest, &work);
-    step_optimizer(&step, &slowest);
-    step_straggle(&step);
-    cost->fits = mf_memory_fits(c->rates, cost->peak_bytes);
-    cost_fill_parts(cost, step.part);
-    cost->hidden_s = step.hidden_s;
-    cost_fill_rates(c, tokens, cost);
-    step_layer_phases(&step, send, cost);
+    if (mf_schedule_fill(c->model, kinds, c->layout->pp, s->vpp,
+            (struct mf_split){s->first_layers, s->last_layers}, &schedule))
+        goto out;
+    load = malloc((size_t)schedule.classes * sizeof *load);
+    if (!load)
+        goto out;
+    mf_base_fill(c, kinds, &base);
+    mf_blocks_fill(c, kinds, &base, &blocks);
+    mf_loads_fill(c, &schedule, load);
+    mf_step_core(c, kinds, &blocks, &schedule, load, &core);
+    stage_work(kinds, &blocks, &schedule.class[core.slowest], &work);
+    core_book(c, &core, &work, part);
+    cost_fill_stages(c, kinds, &blocks, &schedule, load, cost);
+    cost->fits = mf_memory_fits(c->rates, core.peak_bytes);
+    cost_fill_parts(cost, part);
+    cost->step_s = core.step_s;
+    cost->hidden_s = core.hidden_s;
+    cost_fill_rates(c, (double)s->global_batch * (double)s->seq, cost);
+    step_layer_phases(c, &core, blocks.send_s, cost);
+    rc = 0;
+out:
+    free(load);
+    mf_schedule_free(&schedule);
+    return rc;
 }
 
 /* Expert gradients are summed over EDP after the last micro batch, the

@@ -36,6 +36,7 @@ const struct mf_option mf_options_settings[] = {
     {"global-batch", "B", "sequences an optimizer step"},
     {"micro-batch", "b", "sequences a micro batch, or auto"},
     {"vpp", "V", "model chunks a stage, or auto"},
+    {"split", "F,L", "layers of first and last stage; even or auto"},
     {"precision", "P", "bf16, fp8 or mxfp8 (bf16)"},
     {"recompute", "R", "none, selective, full, auto or modules"},
     {"dispatcher", "D", "alltoall, allgather, dedup, deepep, hybridep, auto"},

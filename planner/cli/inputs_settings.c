@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "planner/cli/inputs.h"
+#include "planner/layout/number.h"
 #include "planner/model_read.h"
 
 /* A setting that is one of a list of names. */
@@ -61,6 +62,33 @@ static int setting_auto(const struct mf_cli *cli, const char *option,
     return mf_cli_integer(cli, option, 1, most, value, err);
 }
 
+/* "F,L", "even" (0 and 0) or "auto" (-1 and -1). */
+static int setting_split(
+    const struct mf_cli *cli, struct mf_settings *s, struct mf_error *err)
+{
+    const char *text = mf_cli_value(cli, "split"), *comma;
+    char first[32];
+
+    if (!text)
+        return 0;
+    if (!strcmp(text, "even") || !strcmp(text, "auto")) {
+        s->first_layers = s->last_layers = *text == 'a' ? -1 : 0;
+        return 0;
+    }
+    comma = strchr(text, ',');
+    if (!comma || (size_t)(comma - text) >= sizeof first)
+        return mf_error_set(err, MF_INVALID,
+            "--split '%.64s' is not like 6,5 (layers of the first and last "
+            "stage), even or auto",
+            text);
+    memcpy(first, text, (size_t)(comma - text));
+    first[comma - text] = '\0';
+    if (mf_number_parse(first, "--split", 1, 1 << 20, &s->first_layers, err) ||
+        mf_number_parse(comma + 1, "--split", 1, 1 << 20, &s->last_layers, err))
+        return -1;
+    return 0;
+}
+
 /* Sequence and batch that the arguments of a Megatron model give stand for
  * options that are not given. A model that can't be read is refused elsewhere.
  */
@@ -90,6 +118,7 @@ int mf_inputs_settings(
             cli, "global-batch", 1, (int64_t)1 << 31, &s->global_batch, err) ||
         setting_auto(cli, "micro-batch", 1 << 20, &s->micro_batch, err) ||
         setting_auto(cli, "vpp", 1 << 20, &s->vpp, err) ||
+        setting_split(cli, s, err) ||
         mf_cli_decimal(cli, "imbalance", 0, 0.999, &s->imbalance, err) ||
         mf_cli_decimal(
             cli, "capacity-factor", 1e-3, 1e6, &s->capacity_factor, err))

@@ -68,6 +68,10 @@ struct mf_settings {
     int64_t global_batch; /* sequences an optimizer step, 0 with scope moe */
     int64_t micro_batch;  /* sequences, 0: auto */
     int64_t vpp;          /* 0: auto */
+    /* Layers of the first and last pipeline stage; 0 and 0: spread evenly, -1
+     * and -1: auto.
+     */
+    int64_t first_layers, last_layers;
     enum mf_precision precision;
     enum mf_recompute recompute;
     unsigned modules; /* of enum mf_module, with MF_RECOMPUTE_MODULES */

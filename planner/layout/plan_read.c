@@ -116,6 +116,13 @@ static int read_settings(
         return refuse(err, "imbalance", "from 0 to below 1");
     if (s->capacity_factor <= 0)
         return refuse(err, "capacity_factor", "over 0");
+    s->first_layers = s->last_layers = 0;
+    if ((json_is_integer(json_object_get(json, "first_layers")) &&
+            read_integer(
+                json, "first_layers", 1, most, &s->first_layers, err)) ||
+        (json_is_integer(json_object_get(json, "last_layers")) &&
+            read_integer(json, "last_layers", 1, most, &s->last_layers, err)))
+        return -1;
     s->global_batch = 0;
     if (!json_is_null(json_object_get(json, "global_batch")) &&
         read_integer(json, "global_batch", 1, most, &s->global_batch, err))

@@ -77,6 +77,10 @@ static void entry_add_settings(json_t *json, const struct mf_settings *s)
         s->global_batch ? json_integer(s->global_batch) : json_null());
     json_object_set_new(json, "micro_batch", json_integer(s->micro_batch));
     json_object_set_new(json, "vpp", json_integer(s->vpp));
+    json_object_set_new(json, "first_layers",
+        s->first_layers ? json_integer(s->first_layers) : json_null());
+    json_object_set_new(json, "last_layers",
+        s->last_layers ? json_integer(s->last_layers) : json_null());
     json_object_set_new(
         json, "precision", json_string(mf_precision_name(s->precision)));
     json_object_set_new(json, "recompute", json_string(recompute));

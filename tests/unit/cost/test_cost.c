@@ -479,7 +479,7 @@ static void layers_over_stages(void **state)
     for (int64_t i = 0; i < 4; i++) {
         struct mf_stage stage;
 
-        mf_stage_fill(&model, 4, 1, i, &stage);
+        mf_stage_fill(&model, 4, 1, (struct mf_split){0, 0}, i, &stage);
         assert_int_equal(stage.layers, known[i]);
         assert_int_equal(stage.first, i == 0);
         assert_int_equal(stage.last, i == 3);
