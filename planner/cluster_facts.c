@@ -11,9 +11,6 @@
 
 #include "planner/layout/hostlist.h"
 
-#define PCIE_LATENCY_S 5e-6
-#define PCIE_ASSUMED 31.5e9 /* generation 4, 16 lanes */
-
 void mf_facts_init(struct mf_facts *facts)
 {
     *facts = (struct mf_facts){.gpus = MF_GPUS_UNKNOWN,
@@ -96,8 +93,8 @@ static int add_pcie(const struct mf_facts *f, struct mf_cluster *cluster,
             err);
     if (f->pcie_bytes_per_s > 0)
         return add_tier(cluster, "node", size, f->pcie_bytes_per_s,
-            PCIE_LATENCY_S, MF_READ, "the PCIe link of a GPU", err);
-    return add_tier(cluster, "node", size, PCIE_ASSUMED, PCIE_LATENCY_S,
+            MF_PCIE_LATENCY_S, MF_READ, "the PCIe link of a GPU", err);
+    return add_tier(cluster, "node", size, MF_PCIE_ASSUMED, MF_PCIE_LATENCY_S,
         MF_ASSUMED, "PCIe generation 4, 16 lanes", err);
 }
 

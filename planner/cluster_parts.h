@@ -24,6 +24,8 @@ struct mf_device {
 /* Latencies of one hop, and where they come from. */
 #define MF_LINK_LATENCY_S 3.4e-6
 #define MF_NETWORK_LATENCY_S 14e-6
+#define MF_PCIE_LATENCY_S 5e-6
+#define MF_PCIE_ASSUMED 31.5e9 /* bytes a second: generation 4, 16 lanes */
 #define MF_LATENCY_FROM "NCCL tuning.cc, Simple protocol"
 
 /* The device that a text such as "h100", "nvidia_h100_80gb_hbm3" or "Tesla

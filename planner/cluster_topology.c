@@ -264,14 +264,22 @@ static int add_networks(struct mf_cluster *cluster,
 int mf_topology_tiers(struct mf_cluster *cluster,
     const struct mf_device *device, int levels, struct mf_error *err)
 {
+    bool pcie = device && !device->link;
     struct mf_tier link = {
         .bytes_per_s = device ? device->link_bytes_per_s : NAN,
         .latency_s = device ? MF_LINK_LATENCY_S : NAN};
 
+    if (pcie) {
+        link.bytes_per_s = MF_PCIE_ASSUMED;
+        link.latency_s = MF_PCIE_LATENCY_S;
+    }
     snprintf(link.name, sizeof link.name, "%s",
         device && device->link ? device->link : "node");
-    if (mf_cluster_add_tier(cluster, &link, MF_PRESET,
-            device ? device->from : "", MF_LATENCY_FROM, err) < 0 ||
+    if (mf_cluster_add_tier(cluster, &link, pcie ? MF_ASSUMED : MF_PRESET,
+            pcie     ? "PCIe generation 4, 16 lanes"
+            : device ? device->from
+                     : "",
+            MF_LATENCY_FROM, err) < 0 ||
         add_networks(cluster, device, levels, err) < 0)
         return -1;
     mf_topology_sizes(cluster);

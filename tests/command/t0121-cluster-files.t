@@ -235,6 +235,11 @@ expect 'more than there are' 0 with_gpus 0,1 local --world 3
 expect_json 'gives CPU ranks with a warning' '.cpu_ranks and
     .gpus_per_node == 3 and any(.warnings[]; test("has 2 GPUs"))'
 
+printf 'NodeName=p[1-4] Gres=gpu:l40s:4\n' >pcie.conf
+expect 'GPUs on PCIe alone' 0 moefold cluster --json pcie.conf
+expect_json 'have its rate, assumed' "$(tier node 4 31.5e9) and any(.sources[];
+    .field == \"tiers.node.bytes_per_s\" and .how == \"assumed\")"
+
 # ---- includes ----
 mkdir -p site/d
 cat >site/slurm.conf <<'CONF'
@@ -271,7 +276,8 @@ printf '\t\tGPU0\tGPU1\nGPU0\t X \tNV99\n' | bad links 'is no path'
 printf '{"name": "x", "nodes": 1' | bad json 'bad.json:1: '
 printf '{"name": "x"}' | bad other-json 'node_list is missing'
 printf 'NodeName=n[1-99999] Gres=gpu:8\n' | bad many '65536 hosts'
-printf 'NodeName=a Gres=gpu:99999999999999999999\n' | bad absurd 'over 1024 GPUs'
+printf 'NodeName=a Gres=gpu:99999999999999999999\n' |
+    bad absurd 'over 1024 GPUs'
 printf 'NodeName=a Name=gpu Count=-5\n' | bad negative '0 to 1024 GPUs'
 printf 'NodeName=-x\n' | bad dash 'not a node name'
 printf 'NodeName=\xff\xfe\n' | bad bytes 'not a node name'

@@ -14,5 +14,5 @@ tests_unit_cluster_test_child_LDADD = libmoefold-planner.a \
 tests_unit_cluster_test_sources_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_cluster_test_sources_LDADD = libmoefold-planner.a \
     libmoefold-layout.a libmoefold-db.a $(HWLOC_LIBS) $(LIBXML2_LIBS) \
-    $(SLURM_LIBS) \
+    $(SLURM_LIBS) $(YAML_LIBS) \
     $(JANSSON_LIBS) $(SQLITE_LIBS) $(UNIT_LIBS)

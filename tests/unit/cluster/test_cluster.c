@@ -150,6 +150,31 @@ static void test_domains_refused(void **state)
     mf_cluster_free(&c);
 }
 
+/* n1, n2, n5 hang on one leaf; n3 and n4 on none that is known. */
+static void test_unlabelled_are_alone(void **state)
+{
+    static const char *const name[] = {"n1", "n2", "n3", "n4", "n5"};
+    static const int32_t expected[] = {0, 0, 0, 0, 1, 1, 2, 2, 0, 0};
+    struct mf_cluster c = {.tiers = 2,
+        .tier = {{.name = "leaf", .size = 6}, {.name = "spine", .size = 10}}};
+    int32_t domain[10];
+
+    (void)state;
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(mf_cluster_add_node(&c, name[i], 2, NULL), 0);
+        if (i != 2 && i != 3)
+            assert_int_equal(
+                mf_cluster_label(&c.node[i].switch_name, "leaf1", NULL), 0);
+    }
+    assert_int_equal(mf_cluster_domains(&c, 0, 10, domain, NULL), 0);
+    for (size_t i = 0; i < 10; i++)
+        assert_int_equal(domain[i], expected[i]);
+    c.node[1].gpus = MF_GPUS_UNKNOWN;
+    assert_int_equal(mf_cluster_devices(&c), 8);
+    assert_int_equal(mf_cluster_gpus_per_node(&c), -1);
+    mf_cluster_free(&c);
+}
+
 static void test_names_refused(void **state)
 {
     static const char *const bad[] = {
@@ -300,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_domains_with_nodes_down),
         cmocka_unit_test(test_domains_over_nodes),
         cmocka_unit_test(test_domains_refused),
+        cmocka_unit_test(test_unlabelled_are_alone),
         cmocka_unit_test(test_names_refused),
         cmocka_unit_test(test_json_and_back),
         cmocka_unit_test(test_json_refused),

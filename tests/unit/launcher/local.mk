@@ -3,7 +3,7 @@ launcher_fixture = tests/unit/launcher/fixture.c tests/unit/launcher/fixture.h
 launcher_test_cflags = $(UNIT_CFLAGS) $(JANSSON_CFLAGS) $(SLURM_CFLAGS)
 launcher_test_libs = libmoefold-launcher.a libmoefold-planner.a \
     libmoefold-layout.a libmoefold-db.a $(HWLOC_LIBS) $(LIBXML2_LIBS) \
-    $(SLURM_LIBS) \
+    $(SLURM_LIBS) $(YAML_LIBS) \
     $(JANSSON_LIBS) $(SQLITE_LIBS) $(UNIT_LIBS)
 
 unit_tests += tests/unit/launcher/test_hostlist
