@@ -44,6 +44,10 @@ static int node_take(void *arg, const char *name, struct mf_error *err)
     node = &cluster->node[cluster->nodes - 1];
     if (line->state)
         node->state = mf_slurm_state(line->state);
+    /* slurm.conf has it for "as it was", scontrol for what nobody knows. */
+    if (line->conf->scontrol && line->state && node->state == MF_NODE_UP &&
+        !strncasecmp(line->state, "UNKNOWN", 7))
+        node->state = MF_NODE_UNKNOWN;
     if (line->type[0] && mf_cluster_label(&node->gpu_type, line->type, err) < 0)
         return -1;
     if (mf_cluster_label(&node->features, line->features, err) < 0)

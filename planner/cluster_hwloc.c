@@ -240,8 +240,9 @@ static void matrix_use(struct hwloc *h, size_t n, const struct numbers *object,
     const struct numbers *value, bool xgmi)
 {
     const struct mf_device *d = h->facts->device;
-    double link = d && d->one_link_bytes_per_s > 0 ? d->one_link_bytes_per_s
-                                                   : XGMI_ASSUMED;
+    double link = d && d->link_bytes_per_s > 0 && h->gpus > 1
+                      ? d->link_bytes_per_s / (h->gpus - 1)
+                      : XGMI_ASSUMED;
 
     for (size_t i = 0; i < n; i++) {
         int a = gpu_of_object(h, object->value[i]);
@@ -262,7 +263,7 @@ static void matrix_use(struct hwloc *h, size_t n, const struct numbers *object,
     h->facts->xgmi = xgmi;
     h->facts->link_how = xgmi ? MF_ASSUMED : MF_READ;
     snprintf(h->facts->link_from, sizeof h->facts->link_from, "hwloc XML, %s",
-        xgmi ? "which GPUs are joined; 50 GB/s a link or as of the device"
+        xgmi ? "which GPUs are joined; as fast as the device's sheet says"
              : "NVLinkBandwidth");
 }
 
@@ -295,6 +296,39 @@ static int matrix_read(struct hwloc *h, struct mf_error *err)
     free(object);
     free(value);
     return rc;
+}
+
+/* On POWER the links of a GPU go to the CPU and to the GPUs of its package, as
+ * many to each; hwloc does not say so.
+ */
+static void power_links(struct hwloc *h, xmlNodePtr root)
+{
+    const struct mf_device *d = h->facts->device;
+    xmlNodePtr package[MF_FACTS_GPUS_MAX] = {NULL};
+    char architecture[32] = "";
+
+    for (xmlNodePtr c = root->children; c; c = c->next)
+        if (mf_xml_is(c, "object"))
+            info_text(c, "Architecture", architecture, sizeof architecture);
+    if (h->facts->links_known || !d || !d->link ||
+        strncmp(architecture, "ppc64", 5) != 0)
+        return;
+    for (int i = 0; i < h->gpus; i++)
+        for (xmlNodePtr at = h->pci[i]; at && !package[i]; at = at->parent)
+            package[i] = type_is(at, "Package") ? at : NULL;
+    for (int a = 0; a < h->gpus; a++) {
+        int here = 0;
+
+        for (int b = 0; b < h->gpus; b++)
+            here += package[b] && package[b] == package[a];
+        for (int b = 0; b < h->gpus; b++)
+            if (a != b && package[b] && package[b] == package[a])
+                h->facts->link[a][b] = d->link_bytes_per_s / here;
+    }
+    h->facts->links_known = true;
+    h->facts->link_how = MF_ASSUMED;
+    snprintf(h->facts->link_from, sizeof h->facts->link_from,
+        "POWER: links shared among the GPUs of a package and its CPU");
 }
 
 /* ---- all of it ---- */
@@ -379,6 +413,7 @@ int mf_hwloc_facts(xmlNodePtr root, struct mf_facts *facts,
     device_read(&h);
     if (matrix_read(&h, err) < 0)
         return -1;
+    power_links(&h, root);
     host_read(root, facts);
     nics_finish(&h);
     return none_settle(&h, root, notes, err);

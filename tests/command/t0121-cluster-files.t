@@ -56,9 +56,11 @@ gpus() { # N MODEL BYTES
         .gpu.memory_bytes == %s' "$@"
 }
 reads_xml hwloc/coral-lassen.xml "$(gpus 4 V100 16911433728) and
-    .node_list[0].name == \"lassen28\" and $(tier network 4 12.5e9)"
+    .node_list[0].name == \"lassen28\" and $(tier nvlink 2 75e9) and
+    $(tier network 4 12.5e9)"
 reads_xml hwloc/eas-tioga.xml "$(gpus 8 MI250X 68702699520) and
-    .tiers[0].name == \"xgmi\" and .tiers[0].size == 8"
+    .tiers[0].name == \"xgmi\" and .tiers[0].size == 8 and
+    (.tiers[0].bytes_per_s - 300e9 | fabs) < 1"
 reads_xml hwloc/g4dnmetal.xml "$(gpus 8 T4 15843721216) and
     .gpu.bf16_flops == null and .tiers[0].name == \"node\""
 reads_xml hwloc/nvidia-dgx-gb10.xml "$(gpus 1 GB10 128e9)"
