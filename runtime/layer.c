@@ -42,6 +42,8 @@ static int exchange_counts(mfr_layer *layer, struct mf_error *err)
     rc = mfr_dispatch_room(d, &grew, err);
     if (rc == 0)
         rc = mfr_experts_room(&layer->experts, d->splits.rows, err);
+    if (rc == 0 && layer->copies)
+        rc = mfr_copies_room(layer->copies, err);
     if (rc == 0 && layer->device)
         rc = mfr_layer_device_room(layer->device, d->splits.rows, err);
     if (!grew)
@@ -303,16 +305,27 @@ int mfr_layer_forward(
         return -1;
     if (d->splits.members > 1)
         mfr_watch_mark(&watch,
-            d->splits.ep > 1 ? MF_PHASE_DISPATCH : MF_PHASE_GATHER, NAN, NAN);
-    send = mfr_dispatch_source(d, layer->send, experts->x);
-    if (permute(layer, x, send, err))
-        return -1;
-    mfr_watch_mark(&watch, MF_PHASE_PERMUTE, rows_bytes(layer, 1 + topk), NAN);
-    if (rows_there(layer, &watch, send, experts->x, err))
-        return -1;
+            d->splits.ep > 1 && !(layer->copies && layer->copies->all)
+                ? MF_PHASE_DISPATCH
+                : MF_PHASE_GATHER,
+            NAN, NAN);
+    if (layer->copies) {
+        if (mfr_layer_copies_there(layer, &watch, x, experts->x, err))
+            return -1;
+    } else {
+        send = mfr_dispatch_source(d, layer->send, experts->x);
+        if (permute(layer, x, send, err))
+            return -1;
+        mfr_watch_mark(
+            &watch, MF_PHASE_PERMUTE, rows_bytes(layer, 1 + topk), NAN);
+        if (rows_there(layer, &watch, send, experts->x, err))
+            return -1;
+    }
     if (experts_there(layer, err))
         return -1;
     mfr_watch_mark(&watch, MF_PHASE_EXPERTS, NAN, experts_flops(layer));
+    if (layer->copies)
+        return mfr_layer_copies_back(layer, &watch, experts->y, y, err);
     if (rows_back(layer, &watch, experts->y, layer->returned, err))
         return -1;
     if (unpermute(layer, y, err))
@@ -337,21 +350,31 @@ int mfr_layer_backward(
     if (layer->device && mfr_layer_device_output_grad(layer->device, dy, err))
         return -1;
     mfr_watch_start(&watch, &layer->times, MF_BACKWARD, device_clock(layer));
-    send = mfr_dispatch_source(d, layer->send, experts->y);
-    if (unpermute_back(layer, dy, send, err))
-        return -1;
-    mfr_watch_mark(
-        &watch, MF_PHASE_UNPERMUTE, rows_bytes(layer, 1 + 2 * topk), NAN);
-    if (rows_there(layer, &watch, send, experts->y, err))
-        return -1;
+    if (layer->copies) {
+        if (mfr_layer_copies_there(layer, &watch, dy, experts->y, err))
+            return -1;
+    } else {
+        send = mfr_dispatch_source(d, layer->send, experts->y);
+        if (unpermute_back(layer, dy, send, err))
+            return -1;
+        mfr_watch_mark(
+            &watch, MF_PHASE_UNPERMUTE, rows_bytes(layer, 1 + 2 * topk), NAN);
+        if (rows_there(layer, &watch, send, experts->y, err))
+            return -1;
+    }
     if (experts_back(layer, err))
         return -1;
     mfr_watch_mark(&watch, MF_PHASE_EXPERTS, NAN, 2 * experts_flops(layer));
-    if (rows_back(layer, &watch, experts->y, layer->send, err))
-        return -1;
-    if (permute_back(layer, dx, err))
-        return -1;
-    mfr_watch_mark(&watch, MF_PHASE_PERMUTE, rows_bytes(layer, 1 + topk), NAN);
+    if (layer->copies) {
+        if (mfr_layer_copies_back(layer, &watch, experts->y, dx, err))
+            return -1;
+    } else {
+        if (rows_back(layer, &watch, experts->y, layer->send, err) ||
+            permute_back(layer, dx, err))
+            return -1;
+        mfr_watch_mark(
+            &watch, MF_PHASE_PERMUTE, rows_bytes(layer, 1 + topk), NAN);
+    }
     if (route_back(layer, dx, err))
         return -1;
     mfr_watch_mark(&watch, MF_PHASE_ROUTE, NAN, 2 * route_flops(layer));

@@ -14,6 +14,7 @@
 #include "kernels/device/api.h"
 #include "kernels/kernels.h"
 #include "planner/layout/phase.h"
+#include "planner/layout/plan.h"
 #include "runtime/comm_device.h"
 #include "runtime/shape.h"
 #include "runtime/shard.h"
@@ -95,6 +96,11 @@ int mfr_layer_check(const struct mfr_shape *shape,
 int64_t mfr_layer_bytes(const struct mfr_shape *shape,
     const struct mf_layout *layout, int64_t rank);
 
+/* The same with the dispatcher's own. */
+int64_t mfr_layer_copies_bytes(const struct mfr_shape *shape,
+    const struct mf_layout *layout, int64_t rank,
+    enum mf_dispatcher dispatcher);
+
 /* How a layer is worked out. */
 struct mfr_layer_options {
     enum mfk_gemm kernel; /* of the experts */
@@ -102,6 +108,8 @@ struct mfr_layer_options {
     struct mfk_device *device; /* does the work of a rank; NULL: the CPU */
     /* Its own exchanges; NULL: rows travel through host memory and MPI. */
     const struct mfr_device_comms *device_comms;
+    /* Alltoall, allgather or dedup; on a device alltoall. */
+    enum mf_dispatcher dispatcher;
     bool observed; /* the host reads routes, received rows and gradients */
 };
 

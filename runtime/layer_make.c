@@ -74,6 +74,25 @@ int mfr_layer_check(const struct mfr_shape *shape,
     return 0;
 }
 
+int64_t mfr_layer_copies_bytes(const struct mfr_shape *shape,
+    const struct mf_layout *layout, int64_t rank, enum mf_dispatcher dispatcher)
+{
+    const int64_t most = layout->tp * layout->cp * layout->dp;
+    const int64_t members =
+        layout->etp * layout->ep < most ? layout->etp * layout->ep : most;
+    const int64_t bytes = mfr_layer_bytes(shape, layout, rank);
+    struct mfr_shard shard;
+    double more, tokens;
+
+    if (bytes < 0 || dispatcher == MF_ALLTOALL)
+        return bytes;
+    mfr_shard_of(shape, layout, rank, &shard);
+    tokens = (double)shard.tokens;
+    more = mfr_copies_bytes(shape, members, tokens, tokens * (double)members,
+        tokens * (double)(shape->topk * layout->etp));
+    return more < 0x1p61 ? bytes + (int64_t)more : -1;
+}
+
 int64_t mfr_layer_bytes(
     const struct mfr_shape *shape, const struct mf_layout *layout, int64_t rank)
 {
@@ -167,6 +186,21 @@ static int device_exchange(mfr_layer *layer,
         err);
 }
 
+static int make_copies(mfr_layer *layer,
+    const struct mfr_layer_options *options, struct mf_error *err)
+{
+    if (options->dispatcher == MF_ALLTOALL)
+        return 0;
+    if (options->device)
+        return mf_error_set(err, MF_INVALID,
+            "the %s dispatcher runs on the CPU alone; use --backend cpu or "
+            "--dispatcher alltoall",
+            mf_dispatcher_name(options->dispatcher));
+    return mfr_copies_create(&layer->shape, layer->comms,
+        &layer->dispatch.splits, options->dispatcher == MF_ALLGATHER,
+        &layer->copies, err);
+}
+
 int mfr_layer_create(const struct mfr_shape *shape,
     const struct mf_layout *layout, const struct mfr_comms *comms,
     const struct mfr_layer_options *options, mfr_layer **layer,
@@ -197,6 +231,7 @@ int mfr_layer_create(const struct mfr_shape *shape,
     if (mfr_agree(group, rc, err) ||
         mfr_dispatch_init(&new->dispatch, shape, comms, &new->shard,
             layout->tp * layout->cp, err) ||
+        mfr_agree(group, make_copies(new, options, err), err) ||
         device_exchange(new, options, err)) {
         mfr_layer_free(new);
         return -1;
@@ -213,6 +248,7 @@ void mfr_layer_free(mfr_layer *layer)
     tensors_free(&layer->weights);
     tensors_free(&layer->gradients);
     mfr_router_free(&layer->router);
+    mfr_copies_free(layer->copies);
     mfr_dispatch_free(&layer->dispatch);
     mfr_experts_free(&layer->experts);
     free(layer->send);

@@ -4,6 +4,7 @@
 #ifndef MFR_LAYER_STATE_H
 #define MFR_LAYER_STATE_H
 
+#include "runtime/copies.h"
 #include "runtime/dispatch.h"
 #include "runtime/experts.h"
 #include "runtime/layer.h"
@@ -20,6 +21,7 @@ struct mfr_layer {
     struct mfr_tensors weights, gradients;
     struct mfr_router router;
     struct mfr_dispatch dispatch;
+    struct mfr_copies *copies; /* allgather, dedup; NULL: alltoall */
     struct mfr_experts experts;
     float *send;     /* [tokens*topk][hidden] rows that go to the experts */
     float *returned; /* [tokens*topk][hidden] what they sent back, kept */
@@ -28,5 +30,13 @@ struct mfr_layer {
     struct mfr_layer_device *device; /* NULL: the CPU does the work */
     struct mfr_times times;
 };
+
+struct mfr_watch;
+
+/* Tokens (backward: their gradients) to the ROWS of the experts, and back. */
+int mfr_layer_copies_there(mfr_layer *layer, struct mfr_watch *watch,
+    const float *x, float *rows, struct mf_error *err);
+int mfr_layer_copies_back(mfr_layer *layer, struct mfr_watch *watch,
+    const float *rows, float *y, struct mf_error *err);
 
 #endif

@@ -14,6 +14,7 @@ libmoefold_runtime_a_SOURCES = \
     runtime/dispatch_device.h runtime/dispatch_device.c \
     runtime/watch.h runtime/watch.c \
     runtime/dispatch.h runtime/dispatch.c \
+    runtime/copies.h runtime/copies.c runtime/layer_copies.c \
     runtime/experts.h runtime/experts.c \
     runtime/layer.h runtime/layer.c runtime/layer_make.c \
     runtime/layer_state.h runtime/layer_device.h runtime/layer_device.c \

@@ -28,6 +28,7 @@ static int verify(
         .kernel = options->kernel,
         .seed = (uint64_t)options->seed,
         .fault = options->fault,
+        .dispatcher = options->dispatcher,
         .backend = options->backend,
         .comm = options->comm,
         .padded = options->padded,
@@ -38,6 +39,9 @@ static int verify(
         .kernel = options->kernel,
         .seed = (uint64_t)options->seed,
         .fault = options->fault,
+        .dispatcher = options->dispatcher == MF_DISPATCHER_AUTO
+                          ? MF_ALLTOALL
+                          : options->dispatcher,
         .backend = options->backend,
         .comm = options->comm,
         .padded = options->padded,

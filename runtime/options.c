@@ -99,6 +99,18 @@ static int take_experts(
     return 0;
 }
 
+static int take_dispatcher(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    const int found = mf_dispatcher_find(value);
+
+    if (found != MF_ALLTOALL && found != MF_ALLGATHER && found != MF_DEDUP)
+        return mf_error_set(err, MF_INVALID,
+            "--dispatcher %s: it is alltoall, allgather or dedup", value);
+    options->dispatcher = (enum mf_dispatcher)found;
+    return 0;
+}
+
 static int take_fault(
     struct mfr_options *options, const char *value, struct mf_error *err)
 {
@@ -201,6 +213,8 @@ static const struct option table[] = {
         take_experts},
     {"backend", "cpu|cuda|auto", "what computes (auto: cuda for GPU plans)",
         take_backend},
+    {"dispatcher", "NAME", "alltoall, allgather or dedup (the plan's)",
+        take_dispatcher},
     {"comm", "mpi|nccl|auto", "what communicates (auto: nccl between GPUs)",
         take_comm},
     {"exchange", "exact|padded",
@@ -322,6 +336,7 @@ int mfr_options_parse(
         .seed = 1,
         .kernel = mfk_has_blas() ? MFK_BLAS : MFK_EXACT,
         .backend = "auto",
+        .dispatcher = MF_DISPATCHER_AUTO,
     };
     for (int i = 1; i < argc; i++) {
         const char *text = argv[i];

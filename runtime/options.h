@@ -29,7 +29,8 @@ struct mfr_options {
     int64_t iterations, warmup;
     int64_t seed;
     enum mfk_gemm kernel;
-    const char *backend; /* "auto", "cpu", or a plug-in's name */
+    const char *backend;           /* "auto", "cpu", or a plug-in's name */
+    enum mf_dispatcher dispatcher; /* AUTO: the plan's */
     enum mfr_comm_kind comm;
     bool padded; /* exchanges between devices */
     enum mfr_fault fault;

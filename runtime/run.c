@@ -23,8 +23,11 @@ static int setup_plan(struct mfr_run *run, struct mf_error *err)
             run->world, o->backend, &run->plan, &run->device, err))
         return -1;
     /* From here to the communicators all ranks see the same and agree. */
-    if (mfr_setup_pick(&run->plan, o->pick, run->ranks, &run->entry, err) ||
-        mfr_setup_shape(&run->plan, run->entry, &run->shape, err))
+    if (mfr_setup_pick(&run->plan, o->pick, run->ranks, &run->entry, err))
+        return mf_error_prefix(err, "%s", o->plan);
+    if (o->dispatcher != MF_DISPATCHER_AUTO)
+        run->plan.entry[o->pick - 1].settings.dispatcher = o->dispatcher;
+    if (mfr_setup_shape(&run->plan, run->entry, &run->shape, err))
         return mf_error_prefix(err, "%s", o->plan);
     return 0;
 }
@@ -53,12 +56,15 @@ static int setup_layer(struct mfr_run *run, struct mf_error *err)
     const struct mf_layout *layout = &run->entry->layout;
     struct mfr_layer_options how = {
         .kernel = run->options->kernel,
+        .dispatcher = run->entry->settings.dispatcher,
         .device = run->device.device,
     };
     int rc;
 
-    if (mfr_setup_memory(
-            run->world, mfr_layer_bytes(&run->shape, layout, run->rank), err))
+    if (mfr_setup_memory(run->world,
+            mfr_layer_copies_bytes(
+                &run->shape, layout, run->rank, how.dispatcher),
+            err))
         return -1;
     run->have_comms = true;
     if (mfr_comms_create(

@@ -81,9 +81,10 @@ static int print_json(const struct mf_layout *layout,
 
     mf_layout_format(layout, text, sizeof text);
     if (shape && checks)
-        json = json_pack("{s:s, s:I, s:O, s:s, s:s, s:b, s:I, s:O}", "layout",
-            text, "world", (json_int_t)world, "shape", shape, "experts",
-            work->kernel == MFK_EXACT ? "exact" : "blas", "fault",
+        json = json_pack("{s:s, s:I, s:O, s:s, s:s, s:s, s:b, s:I, s:O}",
+            "layout", text, "world", (json_int_t)world, "shape", shape,
+            "experts", work->kernel == MFK_EXACT ? "exact" : "blas",
+            "dispatcher", mf_dispatcher_name(work->dispatcher), "fault",
             mfr_fault_name(work->fault), "ok", held, "near_ties",
             (json_int_t)result->near_ties, "checks", checks);
     if (json && !json_dumpf(json, stdout, JSON_INDENT(2)) &&
@@ -201,6 +202,9 @@ static int verify_entry(MPI_Comm world,
         mfr_device_choose(world, options->backend, plan, &device, err))
         return -1;
     work.device = device.device;
+    work.dispatcher = options->dispatcher == MF_DISPATCHER_AUTO
+                          ? entry->settings.dispatcher
+                          : options->dispatcher;
     if (mfr_comms_create(world, &entry->layout, COMM_TIMEOUT_S, &comms, err)) {
         mfr_device_close(&device);
         return -1;

@@ -29,6 +29,7 @@ static int folded_create(const struct mfr_verifier *verifier,
     const struct mfr_layer_options how = {
         .kernel = work->kernel,
         .fault = work->fault,
+        .dispatcher = work->dispatcher,
         .device = work->device,
         .device_comms = work->device_comms,
         .observed = true,

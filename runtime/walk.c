@@ -129,6 +129,7 @@ static void walk_cases(const struct mfr_walk_options *options, int64_t world,
             .seed = options->seed,
             .kernel = options->kernel,
             .fault = options->fault,
+            .dispatcher = options->dispatcher,
             .device = device,
             .lopsided = i == 2};
         work[i].shape.ffn *= world;

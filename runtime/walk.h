@@ -18,6 +18,7 @@ struct mfr_walk_options {
     enum mfk_gemm kernel;
     uint64_t seed;
     enum mfr_fault fault;
+    enum mf_dispatcher dispatcher;
     const char *backend; /* as mfr_device_choose takes it */
     enum mfr_comm_kind comm;
     bool padded; /* exchanges between devices */

@@ -21,6 +21,7 @@ static const struct mf_option pick_options[] = {
 static const struct mf_option shared_options[] = {
     {"seed", "N", "of the random weights and tokens"},
     {"experts", "NAME", "the experts' product: blas or exact"},
+    {"dispatcher", "NAME", "alltoall, allgather or dedup (the plan's)"},
     {"backend", "NAME", "what computes: cpu, cuda, or auto"},
     {"comm", "NAME", "what communicates: mpi, nccl, or auto"},
     {"quiet", NULL, "print nothing when all is well"},

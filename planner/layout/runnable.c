@@ -51,9 +51,11 @@ static int check_settings(
 {
     if (settings->precision != MF_BF16)
         return refuse(err, "fp8 yet", "plan with --precision bf16");
-    if (settings->dispatcher != MF_ALLTOALL)
-        return refuse(err, "dispatchers other than alltoall yet",
-            "plan with --dispatcher alltoall or --scope moe");
+    if (settings->dispatcher != MF_ALLTOALL &&
+        settings->dispatcher != MF_ALLGATHER &&
+        settings->dispatcher != MF_DEDUP)
+        return refuse(err, "the deepep and hybridep dispatchers",
+            "use --dispatcher alltoall, allgather or dedup");
     if (!isnan(settings->capacity_factor))
         return refuse(
             err, "a capacity factor yet", "plan without --capacity-factor");

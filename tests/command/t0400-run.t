@@ -78,9 +78,19 @@ expect 'a plan that is not there' 2 ranks 4 none.json
 expect_error 'is named' 'none\.json: No such file'
 echo '{' >broken.json
 expect 'broken JSON' 2 ranks 4 broken.json
+jq '.plans[0].dispatcher = "deepep"' all.json >deepep.json
+expect 'a dispatcher of GPUs' 2 ranks 4 deepep.json
+expect_error 'says which the runtime has' '--dispatcher alltoall, allgather'
+expect 'an option overrides it' 0 ranks 4 deepep.json "${few[@]}" \
+    --dispatcher dedup --no-history --json
+expect_json 'one copy a rank: no gather, no reduce' \
+    '(.phases | keys) == ["combine", "dispatch", "experts",
+        "grad_reduce_dense", "permute", "route", "unpermute"]'
 jq '.plans[0].dispatcher = "allgather"' all.json >gather.json
-expect 'another dispatcher' 2 ranks 4 gather.json
-expect_error 'says which the runtime has' 'plan with --dispatcher alltoall'
+expect 'the plan may name it' 0 ranks 4 gather.json "${few[@]}" --json
+expect_json 'all tokens are gathered, sums reduced' \
+    '(.phases | keys) == ["experts", "gather", "grad_reduce_dense",
+        "permute", "reduce", "route", "unpermute"]'
 jq '.plans[0].capacity_factor = 1.5' all.json >capacity.json
 expect 'a capacity factor' 2 ranks 4 capacity.json
 jq '.model.router.score = "sigmoid"' all.json >sigmoid.json

@@ -23,4 +23,15 @@ done
 expect 'experts by BLAS hold' 0 mpirun -n 4 moefold-run --verify-all --json
 expect_json 'all layouts by BLAS' '.layouts == 46 and .failed == 0'
 
+for dispatcher in allgather dedup; do
+    for world in 4 6; do
+        expect "$dispatcher, world $world" 0 mpirun -n "$world" \
+            moefold-run --verify-all --dispatcher "$dispatcher" --json
+        expect_json "$dispatcher holds in all ${layouts[world]} layouts" \
+            ".layouts == ${layouts[world]} and .failed == 0"
+    done
+    expect "$dispatcher with a fault" 3 mpirun -n 2 moefold-run --verify-all \
+        --dispatcher "$dispatcher" --fault drop-last-row --json
+done
+
 done_testing

@@ -114,7 +114,7 @@ no 'no best run' '.runs == []' moefold history best --model nosuch
 moefold plan --model "$mixtral" --cluster dgx-h100:16 --global-batch 256 \
     --dispatcher deepep --output deepep.json >"$T/.log"
 bad 'a dispatcher that moefold-run does not have' 2 \
-    'layout 1: .*does not execute dispatchers.*--dispatcher alltoall' \
+    'layout 1: .*does not execute.*dispatchers.*--dispatcher alltoall' \
     moefold launch deepep.json
 
 # ---- usage
