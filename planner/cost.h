@@ -46,6 +46,8 @@ enum mf_coefficient {
 struct mf_coefficients {
     char name[64]; /* "prior" before any fit */
     double value[MF_COEFS];
+    bool published; /* fitted to published runs: see published.h */
+    int source;     /* of mf_sources, -1: none; with PUBLISHED */
 };
 
 /* The prior of a Hopper GPU. */

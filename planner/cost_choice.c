@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "planner/cost_pricer.h"
+#include "planner/published.h"
 
 /* ---- what a layout has, whatever its settings ---- */
 
@@ -139,6 +140,9 @@ static void choose_micro(const mf_pricer *pricer, const struct mf_settings *s,
             s->micro_batch > 0 ? s->micro_batch : 1;
         return;
     }
+    /* Published runs with full shards behave as with micro batches of one. */
+    if (s->shard == MF_SHARD_FULL && !most)
+        most = 1;
     for (int64_t b = 1; b <= 16 && (!most || b <= most); b++)
         if (s->global_batch % (b * l->dp) == 0)
             choices->micro[choices->micros++] = b;
@@ -356,6 +360,7 @@ struct trial {
     struct choices choices;
     const struct mf_schedules *schedules;
     struct mf_best *best;
+    double factor; /* that published runs put on the settings under way */
     bool any;
 };
 
@@ -412,7 +417,8 @@ static void trial_schedules(struct trial *trial, struct mf_blocks *blocks)
             mf_step_core(
                 &trial->c, &pricer->kinds, blocks, schedule, load, &core);
             pricer->done[i] =
-                trial_consider(trial, core.step_s, core.peak_bytes) &&
+                trial_consider(trial, trial->factor * core.step_s,
+                    core.peak_bytes) &&
                 !pricer->front;
         }
         load += schedule->classes;
@@ -440,6 +446,8 @@ static void trial_step(struct trial *trial)
         (size_t)trial->schedules->count * sizeof *pricer->done);
     for (int i = 0; i < trial->choices.recomputes; i++) {
         trial->settings.recompute = trial->choices.recompute[i];
+        trial->factor = mf_published_factor(
+            pricer->published, trial->c.layout, &trial->settings);
         mf_blocks_fill(&trial->c, &pricer->kinds, base, &blocks);
         trial_schedules(trial, &blocks);
     }

@@ -203,6 +203,17 @@ static double mixer_width(const struct mf_case *c, enum mf_mixer mixer)
     }
 }
 
+/* Is what MODULE makes computed again rather than kept? */
+static bool drops(const struct mf_case *c, enum mf_module module)
+{
+    unsigned selective = MF_MODULE_LAYERNORM | MF_MODULE_MOE_ACT;
+
+    if (c->settings->recompute == MF_RECOMPUTE_MODULES)
+        return c->settings->modules & module;
+    return c->settings->recompute == MF_RECOMPUTE_SELECTIVE &&
+           (selective & module);
+}
+
 static double attention_activations(
     const struct mf_case *c, enum mf_mixer mixer)
 {
@@ -210,13 +221,15 @@ static double attention_activations(
     double t = (double)c->layout->tp, w = c->rates->element_bytes;
     double h = (double)m->hidden, q = (double)m->heads / t;
     double wide;
-    double norm = c->settings->recompute == MF_RECOMPUTE_SELECTIVE ? 0 : 1;
+    double norm = drops(c, MF_MODULE_LAYERNORM) ? 0 : 1;
     double narrow = 0;
 
     if (m->attention == MF_ATTENTION_MLA && mixer != MF_MIXER_LINEAR &&
         mixer != MF_MIXER_MAMBA && mixer != MF_MIXER_CONV) {
         wide =
             q * 2 * (double)(m->mla.nope_dim + m->mla.rope_dim + m->mla.v_dim);
+        if (drops(c, MF_MODULE_MLA_UP_PROJ))
+            wide = q * (double)m->mla.v_dim;
         narrow = 2 * (double)(m->mla.q_rank + m->mla.kv_rank + m->mla.rope_dim);
     } else {
         wide = mixer_width(c, mixer);
@@ -227,7 +240,7 @@ static double attention_activations(
 
 static double mlp_activations(const struct mf_case *c, double width)
 {
-    bool selective = c->settings->recompute == MF_RECOMPUTE_SELECTIVE;
+    bool selective = drops(c, MF_MODULE_MOE_ACT);
     double t = (double)c->layout->tp, w = c->rates->element_bytes;
     double kept = (c->model->gated ? 2 : 1) + (selective ? 0 : 1);
 
@@ -238,14 +251,16 @@ static double mlp_activations(const struct mf_case *c, double width)
 static double moe_activations(const struct mf_case *c)
 {
     const struct mf_model *m = c->model;
-    bool selective = c->settings->recompute == MF_RECOMPUTE_SELECTIVE;
+    bool selective = drops(c, MF_MODULE_MOE_ACT);
     double w = c->rates->element_bytes, h = mf_row_width(m);
     double f = (double)m->moe_ffn / (double)c->layout->etp;
     double kept = (m->gated ? 2 : 1) + (selective ? 0 : 1);
     double bytes =
         c->held_rows * (h + kept * f) * w + c->tokens * (double)m->experts * 8;
 
-    if (m->shared_ffn > 0)
+    if (drops(c, MF_MODULE_MOE))
+        return 0;
+    if (m->shared_ffn > 0 && !drops(c, MF_MODULE_SHARED_EXPERTS))
         bytes += mlp_activations(c, (double)m->shared_ffn);
     return bytes;
 }
@@ -254,14 +269,14 @@ static double layer_activations(
     const struct mf_case *c, struct mf_layer_kind kind)
 {
     double h = (double)c->model->hidden, w = c->rates->element_bytes;
-    double norm = c->settings->recompute == MF_RECOMPUTE_SELECTIVE ? 0 : 1;
+    double norm = drops(c, MF_MODULE_LAYERNORM) ? 0 : 1;
     double bytes = 0;
 
     if (kind.mixer != MF_MIXER_NONE)
         bytes += attention_activations(c, kind.mixer);
     if (kind.ffn != MF_FFN_NONE)
         bytes += c->tokens * h * w * (1 + norm);
-    if (kind.ffn == MF_FFN_DENSE)
+    if (kind.ffn == MF_FFN_DENSE && !drops(c, MF_MODULE_MLP))
         bytes += mlp_activations(c, (double)c->model->dense_ffn);
     if (kind.ffn == MF_FFN_MOE)
         bytes += moe_activations(c);

@@ -36,6 +36,7 @@ struct mf_pricer {
     int64_t world;
     struct mf_coefficients set;
     struct mf_places *places;
+    struct mf_published *published; /* NULL: nothing to add */
     struct mf_cost_rates rates;
     struct mf_shares shares;
     struct mf_kinds kinds;

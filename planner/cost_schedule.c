@@ -24,12 +24,21 @@ void mf_kinds_fill(const struct mf_model *model, struct mf_kinds *kinds)
     }
 }
 
-/* First layer of CHUNK when all chunks are as even as can be. */
-static int64_t even_first(int64_t layers, int64_t chunks, int64_t chunk)
+/* First layer of CHUNK when all chunks are as even as can be. Where layers
+ * don't divide, or MTP layers follow, a recipe places them by hand: then MTP
+ * layers and the loss count as a layer each, at the end.
+ */
+static int64_t even_first(
+    const struct mf_model *m, int64_t chunks, int64_t chunk)
 {
-    int64_t least = layers / chunks, more = layers % chunks;
+    int64_t units = m->layers, least, more, first;
 
-    return chunk * least + (chunk < more ? chunk : more);
+    if (chunks > 1 && (units % chunks || m->mtp_layers > 0))
+        units += m->mtp_layers + 1;
+    least = units / chunks;
+    more = units % chunks;
+    first = chunk * least + (chunk < more ? chunk : more);
+    return first < m->layers ? first : m->layers;
 }
 
 /* The same when the first and last stage have sizes of their own: a round of
@@ -56,9 +65,9 @@ void mf_stage_fill(const struct mf_model *model, int64_t pp, int64_t vpp,
 
     *out = (struct mf_stage){.first = stage == 0, .last = stage == pp - 1};
     for (int64_t chunk = stage; chunk < chunks; chunk += pp) {
-        int64_t first = even ? even_first(model->layers, chunks, chunk)
+        int64_t first = even ? even_first(model, chunks, chunk)
                              : split_first(model, pp, vpp, split, chunk);
-        int64_t end = even ? even_first(model->layers, chunks, chunk + 1)
+        int64_t end = even ? even_first(model, chunks, chunk + 1)
                            : split_first(model, pp, vpp, split, chunk + 1);
 
         for (int64_t i = first; i < end; i++)

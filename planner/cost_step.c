@@ -137,18 +137,19 @@ struct reduction {
     double reduce_s, gather_s;
 };
 
-/* Gradients are summed in fp32, parameters come back in bf16; an optimizer
- * that is not sharded sums with an all-reduce.
+/* Gradients are summed in fp32 (in bf16 with full shards), parameters come
+ * back in bf16; an optimizer that is not sharded sums with an all-reduce.
  */
 static struct reduction reduction_of(
     const struct mf_case *c, enum mf_group_kind kind, double params)
 {
     const struct mf_place *place = c->place[kind];
+    double wide = c->settings->shard == MF_SHARD_FULL ? 2 : 4;
     struct reduction r = {0};
 
     if (params <= 0 || place->outer < 0)
         return r;
-    r.reduce_s = mf_time_gather(c->rates, place, 4 * params, MF_COEF_REDUCE);
+    r.reduce_s = mf_time_gather(c->rates, place, wide * params, MF_COEF_REDUCE);
     r.gather_s = mf_time_gather(c->rates, place, 2 * params, MF_COEF_REDUCE);
     if (c->settings->shard == MF_SHARD_NONE) {
         r.reduce_s *= 2;
@@ -297,7 +298,10 @@ void mf_step_core(const struct mf_case *c, const struct mf_kinds *kinds,
     const struct mf_blocks *blocks, const struct mf_schedule *schedule,
     const struct mf_load *load, struct mf_core *core)
 {
-    bool full = c->settings->shard == MF_SHARD_FULL;
+    /* Full shards are gathered for each pass of each micro batch; but once a
+     * step in a pipeline, where passes of different micro batches alternate.
+     */
+    bool full = c->settings->shard == MF_SHARD_FULL && c->layout->pp == 1;
     double m = (double)c->micro_batches, sum = 0, longest = 0, shards;
     struct stage_time t, slowest = {0};
 
@@ -309,9 +313,7 @@ void mf_step_core(const struct mf_case *c, const struct mf_kinds *kinds,
         stage_gradients(c, &load[i], &schedule->class[i], &t);
         whole = t.forward + t.backward;
         sum += (double)schedule->class[i].count * whole;
-        /* A shard of all parameters is gathered for each pass of each micro
-         * batch, which may make another stage the slowest.
-         */
+        /* Gathering often may make another stage the slowest. */
         whole += full ? t.seen : 0;
         if (whole > longest) {
             longest = whole;

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "planner/cli/fitted.h"
+#include "planner/published.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -76,6 +77,13 @@ int mf_inputs_coefficients(const struct mf_cli *cli,
     mf_coefficients_prior(cluster, set);
     if (name && !strcmp(name, set->name))
         return 0;
+    if (!cluster->cpu_ranks)
+        mf_published_set(cluster, -1, set);
+    if (name && (!strcmp(name, set->name) || mf_source_find(name) >= 0)) {
+        if (!cluster->cpu_ranks)
+            mf_published_set(cluster, mf_source_find(name), set);
+        return 0;
+    }
     path = mf_inputs_db(cli, name || mf_cli_has(cli, "db") ? err : NULL);
     if (!path)
         return name ? -1 : 0;

@@ -263,6 +263,7 @@ static const char *row_fill(
     ask.world = mf_layout_world(&row->asked.layout);
     if (mf_cluster_read(&ask, &row->cluster, &err))
         table_fail("%s", err.text);
+    row->run.source = mf_source_find(row->source);
     row->efa = has(row->gpu, "EFA");
     row->step_s = measured(t, i, row);
     row->status = has(row->notes, "status=oom") ? ROW_OOM : ROW_OK;

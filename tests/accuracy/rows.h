@@ -6,6 +6,7 @@
 #define MF_ACCURACY_ROWS_H
 
 #include "planner/cost.h"
+#include "planner/published.h"
 #include "tests/accuracy/table.h"
 
 enum row_status { ROW_OK, ROW_OOM, ROW_LEFT_OUT };
@@ -20,7 +21,8 @@ struct row {
     struct mf_cluster cluster;
     struct mf_plan_entry asked; /* layout and settings as asked, auto in it */
     double step_s;              /* measured */
-    int family, device, group;  /* numbers of equal models, GPUs, settings */
+    struct mf_published_run run;
+    int family, device, group; /* numbers of equal models, GPUs, settings */
 };
 
 struct model_entry {
