@@ -53,6 +53,7 @@ static const struct {
 
 static void coefficients_fill(struct mf_coefficients *set, enum device device)
 {
+    *set = (struct mf_coefficients){.source = -1};
     snprintf(set->name, sizeof set->name, "prior");
     for (int i = 0; i < MF_COEFS; i++)
         set->value[i] = coefficient_table[i].prior[device];

@@ -416,10 +416,9 @@ static void trial_schedules(struct trial *trial, struct mf_blocks *blocks)
             trial->settings.last_layers = schedule->split.last;
             mf_step_core(
                 &trial->c, &pricer->kinds, blocks, schedule, load, &core);
-            pricer->done[i] =
-                trial_consider(trial, trial->factor * core.step_s,
-                    core.peak_bytes) &&
-                !pricer->front;
+            pricer->done[i] = trial_consider(trial, trial->factor * core.step_s,
+                                  core.peak_bytes) &&
+                              !pricer->front;
         }
         load += schedule->classes;
     }

@@ -74,8 +74,8 @@ libmoefold_planner_a_SOURCES += \
     planner/cost_check.c planner/cost_flops.c planner/cost_layer.c \
     planner/cost_memory.c planner/cost_place.c planner/cost_step.c \
     planner/cost_choice.c planner/cost_pricer.h planner/front.c \
-    planner/cost_schedule.c planner/cost_time.c planner/cost_parts.h planner/cost_place.h \
-    planner/cost_time.c planner/cost_parts.h planner/cost_place.h \
+    planner/cost_schedule.c planner/cost_time.c planner/cost_parts.h \
+    planner/cost_place.h \
     planner/published.c planner/published_table.c planner/published.h \
     planner/search.c \
     planner/fit.c planner/fit_rows.c planner/fit_solve.c planner/fit_rows.h
