@@ -24,16 +24,16 @@ void mf_kinds_fill(const struct mf_model *model, struct mf_kinds *kinds)
     }
 }
 
-/* First layer of CHUNK when all chunks are as even as can be. Where layers
- * don't divide, or MTP layers follow, a recipe places them by hand: then MTP
- * layers and the loss count as a layer each, at the end.
+/* First layer of CHUNK when all chunks are as even as can be. Where MTP layers
+ * follow, a recipe places layers by hand: then they
+ * and the loss count as a layer each, at the end.
  */
 static int64_t even_first(
     const struct mf_model *m, int64_t chunks, int64_t chunk)
 {
     int64_t units = m->layers, least, more, first;
 
-    if (chunks > 1 && (units % chunks || m->mtp_layers > 0))
+    if (chunks > 1 && m->mtp_layers > 0)
         units += m->mtp_layers + 1;
     least = units / chunks;
     more = units % chunks;
