@@ -77,6 +77,7 @@ mf_pricer *mf_pricer_create(const struct mf_model *model,
     }
     mf_shares_fill(model, &pricer->shares);
     mf_kinds_fill(model, &pricer->kinds);
+    pricer->bound_s = INFINITY;
     if (world > 8)
         pricer->doublings = log2((double)world / 8);
     pricer->limits = (struct mf_limits){.dispatchers = ~0u, .recomputes = ~0u};

@@ -124,6 +124,11 @@ void mf_front_free(struct mf_front *front);
 /* From now on, add every setting that fits to FRONT; NULL: stop that. */
 void mf_pricer_collect(mf_pricer *pricer, struct mf_front *front);
 
+/* From now on, steps longer than STEP_S need not be priced: it is enough to
+ * know whether they fit.
+ */
+void mf_pricer_bound(mf_pricer *pricer, double step_s);
+
 /* The best setting of a layout, without its breakdown. */
 struct mf_best {
     struct mf_settings settings;

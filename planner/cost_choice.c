@@ -424,6 +424,37 @@ static void trial_schedules(struct trial *trial, struct mf_blocks *blocks)
     }
 }
 
+/* Is even the mean of all stages too long? Then only whether one fits is of
+ * interest.
+ */
+static bool trial_bounded(struct trial *trial, const struct mf_blocks *blocks)
+{
+    mf_pricer *pricer = trial->pricer;
+    const struct mf_schedules *schedules = trial->schedules;
+    const struct mf_load *load = pricer->load;
+    struct mf_best *best = trial->best;
+    double least = mf_step_least(
+        &trial->c, &pricer->kinds, blocks, &schedules->schedule[0]);
+
+    if (least <= pricer->bound_s)
+        return false;
+    for (int i = 0; i < schedules->count; i++) {
+        const struct mf_schedule *schedule = &schedules->schedule[i];
+
+        if (!best->fits && schedule_suits(trial, schedule)) {
+            trial->settings.vpp = schedule->vpp;
+            best->fits = mf_memory_fits(
+                trial->c.rates, mf_step_peak(&trial->c, &pricer->kinds, blocks,
+                                    schedule, load));
+            best->step_s = least;
+        }
+        best->bounded++;
+        load += schedule->classes;
+    }
+    trial->any = true;
+    return true;
+}
+
 static void trial_loads(struct trial *trial)
 {
     struct mf_load *load = trial->pricer->load;
@@ -448,7 +479,8 @@ static void trial_step(struct trial *trial)
         trial->factor = mf_published_factor(
             pricer->published, trial->c.layout, &trial->settings);
         mf_blocks_fill(&trial->c, &pricer->kinds, base, &blocks);
-        trial_schedules(trial, &blocks);
+        if (!trial_bounded(trial, &blocks))
+            trial_schedules(trial, &blocks);
     }
 }
 
@@ -536,4 +568,9 @@ void mf_pricer_limit(mf_pricer *pricer, const struct mf_limits *limits)
 void mf_pricer_collect(mf_pricer *pricer, struct mf_front *front)
 {
     pricer->front = front;
+}
+
+void mf_pricer_bound(mf_pricer *pricer, double step_s)
+{
+    pricer->bound_s = step_s;
 }

@@ -310,6 +310,16 @@ void mf_step_core(const struct mf_case *c, const struct mf_kinds *kinds,
     const struct mf_blocks *blocks, const struct mf_schedule *schedule,
     const struct mf_load *load, struct mf_core *core);
 
+/* No schedule of these blocks is shorter: all micro batches pass the slowest
+ * stage, which is no faster than the mean. SCHEDULE is any of one pp.
+ */
+double mf_step_least(const struct mf_case *c, const struct mf_kinds *kinds,
+    const struct mf_blocks *blocks, const struct mf_schedule *schedule);
+/* Only the memory of mf_step_core. */
+double mf_step_peak(const struct mf_case *c, const struct mf_kinds *kinds,
+    const struct mf_blocks *blocks, const struct mf_schedule *schedule,
+    const struct mf_load *load);
+
 /* Price the whole step, or the MoE layer with its expert gradients, into
  * COST, whose stage has room for [pp]. Interval and notes are left alone.
  * -1: no memory.

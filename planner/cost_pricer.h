@@ -42,6 +42,7 @@ struct mf_pricer {
     struct mf_kinds kinds;
     struct mf_limits limits;
     struct mf_front *front;      /* NULL: none wanted */
+    double bound_s;              /* longer steps are of no interest */
     double doublings;            /* of eight ranks */
     struct mf_settings settings; /* that the tables below hold for */
     bool remembers;

@@ -294,6 +294,31 @@ static void core_memory(const struct mf_case *c, const struct mf_kinds *kinds,
     }
 }
 
+double mf_step_peak(const struct mf_case *c, const struct mf_kinds *kinds,
+    const struct mf_blocks *blocks, const struct mf_schedule *schedule,
+    const struct mf_load *load)
+{
+    struct mf_core core;
+
+    core_memory(c, kinds, blocks, schedule, load, &core);
+    return core.peak_bytes;
+}
+
+double mf_step_least(const struct mf_case *c, const struct mf_kinds *kinds,
+    const struct mf_blocks *blocks, const struct mf_schedule *schedule)
+{
+    double sum = 0;
+
+    for (int i = 0; i < schedule->classes; i++) {
+        struct stage_time t;
+
+        stage_seconds(kinds, blocks, &schedule->class[i], &t);
+        sum += (double)schedule->class[i].count * (t.forward + t.backward);
+    }
+    /* A hair less, for the order of additions. */
+    return (1 - 1e-9) * (double)c->micro_batches * sum / (double)c->layout->pp;
+}
+
 void mf_step_core(const struct mf_case *c, const struct mf_kinds *kinds,
     const struct mf_blocks *blocks, const struct mf_schedule *schedule,
     const struct mf_load *load, struct mf_core *core)

@@ -77,7 +77,8 @@ libmoefold_planner_a_SOURCES += \
     planner/cost_schedule.c planner/cost_time.c planner/cost_parts.h \
     planner/cost_place.h \
     planner/published.c planner/published_table.c planner/published.h \
-    planner/search.c \
+    planner/search.c planner/search_order.c planner/search_rank.c \
+    planner/search_parts.h \
     planner/fit.c planner/fit_rows.c planner/fit_solve.c planner/fit_rows.h
 
 bin_PROGRAMS += moefold
@@ -95,6 +96,8 @@ moefold_SOURCES += planner/cli/cmd_cluster.c \
     planner/cli/cluster_probe.c planner/cli/cluster_probe.h
 moefold_SOURCES += planner/cli/cmd_launch.c planner/cli/cmd_map.c \
     planner/cli/cmd_run.c
+moefold_SOURCES += planner/cli/searching.c planner/cli/searching.h \
+    planner/cli/rejects.c planner/cli/rejects.h planner/cli/cmd_size.c
 moefold_SOURCES += planner/cli/cmd_predict.c planner/cli/cmd_plan.c \
     planner/cli/cmd_fit.c planner/cli/cmd_explain.c \
     planner/cli/fitted.c planner/cli/fitted.h

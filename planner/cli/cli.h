@@ -14,7 +14,7 @@
 struct mf_option {
     const char *name;  /* without the dashes */
     const char *value; /* what stands for the value in --help; NULL: a flag */
-    const char *help;
+    const char *help;  /* NULL: of a family that another row explains */
 };
 
 struct mf_cli;

@@ -13,7 +13,8 @@
 #include "planner/cli/commands.h"
 #include "planner/cli/fitted.h"
 #include "planner/cli/inputs.h"
-#include "planner/layout/number.h"
+#include "planner/cli/rejects.h"
+#include "planner/cli/searching.h"
 #include "planner/search.h"
 
 #define GIB 1073741824.0
@@ -25,67 +26,15 @@ struct planning {
     struct mf_search search;
     struct mf_coefficients set;
     const char *output;
-    int shown; /* per cent on the terminal */
+    const char *reason; /* of the rejected layouts to list, or NULL */
+    bool cost, pareto;
+    struct mf_front one, front; /* of a world, of all; with --pareto */
+    struct mf_rejects rejects;
+    int64_t worlds; /* that were searched */
+    int shown;      /* per cent on the terminal */
 };
 
 /* ---- what is asked for ---- */
-
-static int fix_read(const char *text, int64_t fix[7], struct mf_error *err)
-{
-    static const char *const names[] = {
-        "tp", "cp", "dp", "pp", "etp", "ep", "edp"};
-    const char *equal = strchr(text, '=');
-    size_t length = equal ? (size_t)(equal - text) : 0;
-
-    for (int i = 0; i < 7; i++)
-        if (length == strlen(names[i]) && !strncmp(text, names[i], length))
-            return mf_number_parse(
-                equal + 1, names[i], 1, MF_WORLD_MAX, &fix[i], err);
-    return mf_error_set(err, MF_INVALID,
-        "--fix '%.32s' is not like tp=2, with tp, cp, dp, pp, etp, ep or edp",
-        text);
-}
-
-static int search_read_scope(
-    const struct mf_cli *cli, struct mf_search *search, struct mf_error *err)
-{
-    const char *text = mf_cli_value(cli, "scope");
-    int found = text ? mf_scope_find(text) : MF_SCOPE_STEP;
-
-    if (found < 0)
-        return mf_error_set(
-            err, MF_INVALID, "--scope '%.32s' is neither step nor moe", text);
-    search->scope = (enum mf_scope)found;
-    return 0;
-}
-
-static int search_read(
-    const struct mf_cli *cli, struct mf_search *search, struct mf_error *err)
-{
-    const char *order = mf_cli_value(cli, "order"), *fix;
-    int64_t top = TOP_DEFAULT;
-    unsigned given;
-
-    search->order = mf_order_default();
-    search->coupled = mf_cli_has(cli, "coupled");
-    mf_settings_init(&search->settings);
-    search->settings.micro_batch = 0;
-    search->settings.vpp = 0;
-    search->settings.recompute = MF_RECOMPUTE_AUTO;
-    search->settings.dispatcher = MF_DISPATCHER_AUTO;
-    if (mf_inputs_settings(cli, &search->settings, err) ||
-        search_read_scope(cli, search, err) ||
-        mf_cli_integer(cli, "top", 1, TOP_MOST, &top, err) ||
-        mf_inputs_world(cli, &search->world, err))
-        return -1;
-    if (order && mf_order_parse(order, &search->order, &given, err))
-        return -1;
-    for (int i = 0; (fix = mf_cli_value_at(cli, "fix", i)); i++)
-        if (fix_read(fix, search->fix, err))
-            return -1;
-    search->top = (size_t)top;
-    return 0;
-}
 
 /* Without a global batch, layouts of one layer are compared at equal work: as
  * many sequences as there are ranks, which every dp divides.
@@ -102,14 +51,37 @@ static void search_fill_batch(struct mf_search *search)
         s->global_batch = search->world * s->micro_batch;
 }
 
+static int objective_read(
+    const struct mf_cli *cli, struct planning *p, struct mf_error *err)
+{
+    const char *text = mf_cli_value(cli, "objective");
+
+    p->cost = text && !strcmp(text, "cost");
+    if (text && !p->cost && strcmp(text, "time"))
+        return mf_error_set(err, MF_INVALID,
+            "--objective '%.32s' is neither time nor cost", text);
+    if (p->search.scope == MF_SCOPE_MOE && (p->cost || p->pareto))
+        return mf_error_set(err, MF_INVALID,
+            "--objective cost and --pareto compare worlds by whole steps; "
+            "leave out --scope moe");
+    return 0;
+}
+
 static int planning_read(
     const struct mf_cli *cli, struct planning *p, struct mf_error *err)
 {
     struct mf_search *search = &p->search;
+    int64_t top = TOP_DEFAULT;
 
     p->output = mf_cli_value(cli, "output");
-    if (search_read(cli, search, err))
+    p->reason = mf_cli_value(cli, "rejected");
+    p->pareto = mf_cli_has(cli, "pareto");
+    if (mf_search_read(cli, search, err) ||
+        mf_inputs_world(cli, &search->world, err) ||
+        mf_cli_integer(cli, "top", 1, TOP_MOST, &top, err) ||
+        objective_read(cli, p, err))
         return -1;
+    search->top = (size_t)top;
     if (mf_inputs_model(cli, &p->plan.model, err))
         return -1;
     if (search->scope == MF_SCOPE_STEP && !search->settings.global_batch)
@@ -175,6 +147,96 @@ static int plan_add_coupled(struct planning *p, struct mf_error *err)
     return rc;
 }
 
+/* Move the layouts of FROM to P, whose own are dropped; model and cluster stay
+ * where they are.
+ */
+static void plan_take(struct planning *p, struct mf_plan *from)
+{
+    struct mf_plan own = p->plan;
+
+    p->plan.entry = from->entry;
+    p->plan.entries = from->entries;
+    p->plan.world = from->world;
+    p->plan.enumerated = from->enumerated;
+    p->plan.priced = from->priced;
+    p->plan.bounded = from->bounded;
+    p->plan.elapsed_s += from->elapsed_s;
+    memcpy(p->plan.rejected, from->rejected, sizeof from->rejected);
+    p->plan.reasons = from->reasons;
+    from->entry = own.entry;
+    from->entries = own.entries;
+}
+
+static void entries_free(struct mf_plan *plan)
+{
+    for (size_t i = 0; i < plan->entries; i++)
+        mf_cost_free(&plan->entry[i].cost);
+    free(plan->entry);
+    plan->entry = NULL;
+    plan->entries = 0;
+}
+
+static double plan_gpu_s(const struct mf_plan *plan)
+{
+    if (!plan->entries)
+        return INFINITY;
+    return (double)plan->world * plan->entry[0].cost.step_s;
+}
+
+/* Points of one world beside those of others, of which each may have fewer
+ * GPUs.
+ */
+static int front_take(
+    struct planning *p, struct mf_front *from, struct mf_error *err)
+{
+    struct mf_front *all = &p->front;
+    size_t room = all->points + from->points;
+    struct mf_point *more;
+
+    if (!from->points)
+        return 0;
+    more = realloc(all->point, room * sizeof *more);
+    if (!more)
+        return mf_error_set(err, MF_FAILED, "out of memory");
+    memcpy(more + all->points, from->point, from->points * sizeof *more);
+    all->point = more;
+    all->points = all->room = room;
+    from->points = 0;
+    return 0;
+}
+
+/* Half the world, a quarter and so on: what they add to the front, and, when
+ * GPU time is to be saved, the one that needs least of it.
+ */
+static int planning_smaller(struct planning *p, struct mf_error *err)
+{
+    struct mf_search search = p->search;
+    int rc = 0;
+
+    search.told = NULL;
+    while (!rc && search.world % 2 == 0) {
+        struct mf_plan other = {
+            .model = p->plan.model, .cluster = p->plan.cluster};
+        struct mf_error none = {0};
+
+        search.world /= 2;
+        p->worlds++;
+        if (mf_search_run(&search, &p->set, &other, &none) &&
+            none.status != MF_NO)
+            rc = mf_error_set(err, none.status, "%s", none.text);
+        if (!rc && p->pareto)
+            rc = front_take(p, &p->one, err);
+        if (!rc && p->cost && plan_gpu_s(&other) < plan_gpu_s(&p->plan)) {
+            plan_take(p, &other);
+            p->search.world = search.world;
+        } else {
+            p->plan.elapsed_s += other.elapsed_s;
+        }
+        entries_free(&other);
+    }
+    return rc;
+}
+
 /* 0, MF_NO with ERR filled when nothing fits, or -1. */
 static int planning_search(struct planning *p, struct mf_error *err)
 {
@@ -186,48 +248,74 @@ static int planning_search(struct planning *p, struct mf_error *err)
         p->search.progress = show_progress;
         p->search.progress_arg = p;
     }
+    if (p->pareto)
+        p->search.front = &p->one;
+    if (p->reason) {
+        p->rejects.wanted = p->reason;
+        p->search.told = mf_rejects_add;
+        p->search.told_arg = &p->rejects;
+    }
+    p->worlds = 1;
     rc = mf_search_run(&p->search, &p->set, &p->plan, err);
+    if (rc && err->status != MF_NO)
+        return -1;
+    if (p->pareto && front_take(p, &p->one, err))
+        return -1;
+    if ((p->cost || p->pareto) && planning_smaller(p, err))
+        rc = -1;
     if (terminal)
         fprintf(stderr, "\r               \r");
-    if (rc)
+    p->search.front = NULL;
+    p->search.told = NULL;
+    if (p->rejects.failed)
+        return mf_error_set(err, MF_FAILED, "out of memory");
+    if (rc < 0 && (err->status != MF_NO || p->plan.entries == 0))
         return err->status == MF_NO ? MF_NO : -1;
+    *err = (struct mf_error){0};
     return p->search.coupled ? 0 : plan_add_coupled(p, err);
 }
 
-/* ---- the table ---- */
-
-static void print_limit(const char *limit)
-{
-    putchar(' ');
-    for (; limit && *limit; limit++)
-        putchar(*limit == '_' ? ' ' : *limit);
-    putchar('\n');
-}
+/* ---- output ---- */
 
 /* Seconds as people read them: s for steps, ms for layers. */
-static void print_time(const struct planning *p, const struct mf_cost *cost)
-{
-    double unit = p->plan.scope == MF_SCOPE_MOE ? 1e3 : 1;
-
-    printf(" %8.4g  %8.4g-%-8.4g", unit * cost->step_s, unit * cost->step_s_low,
-        unit * cost->step_s_high);
-}
-
 static void print_row(const struct planning *p, size_t i)
 {
     const struct mf_plan_entry *entry = &p->plan.entry[i];
-    const struct mf_settings *s = &entry->settings;
-    double best = p->plan.entry[0].cost.step_s;
-    char text[MF_LAYOUT_TEXT];
+    const struct mf_cost *cost = &entry->cost;
+    double best = p->plan.entry[0].cost.step_s, percent;
+    double unit = p->plan.scope == MF_SCOPE_MOE ? 1e3 : 1;
+    char text[MF_LAYOUT_TEXT], limit[24];
 
     mf_layout_format(&entry->layout, text, sizeof text);
-    printf("%4zu  %-36s %2" PRId64 " %3" PRId64 " %-9s %-9s", i + 1, text,
-        s->micro_batch, s->vpp, mf_recompute_name(s->recompute),
-        mf_dispatcher_name(s->dispatcher));
-    print_time(p, &entry->cost);
-    printf(" %5.1f %7.1f %+7.1f", 100 * entry->cost.mfu,
-        entry->cost.peak_bytes / GIB, 100 * (entry->cost.step_s / best - 1));
-    print_limit(entry->cost.limit);
+    snprintf(limit, sizeof limit, "%s", cost->limit ? cost->limit : "-");
+    for (char *c = limit; *c; c++)
+        *c = *c == '_' ? ' ' : *c;
+    percent = fmin(100 * (cost->step_s / best - 1), 9999);
+    printf("%4zu  %-34s %8.4g %+7.1f %5.1f %5.1f %.11s\n", i + 1, text,
+        unit * cost->step_s, percent, 100 * cost->mfu, cost->peak_bytes / GIB,
+        limit);
+}
+
+/* The settings under a row. */
+static void print_settings(const struct planning *p, size_t i)
+{
+    const struct mf_plan_entry *entry = &p->plan.entry[i];
+    const struct mf_settings *s = &entry->settings;
+    double unit = p->plan.scope == MF_SCOPE_MOE ? 1e3 : 1;
+    struct mf_order order = mf_order_default();
+    char text[MF_LAYOUT_TEXT], again[MF_RECOMPUTE_TEXT];
+
+    mf_recompute_format(s, again);
+    printf(
+        "      micro batch %" PRId64 ", vpp %" PRId64, s->micro_batch, s->vpp);
+    if (s->first_layers > 0)
+        printf(", split %" PRId64 ",%" PRId64, s->first_layers, s->last_layers);
+    printf(", recompute %.20s, %s, %.4g-%.4g\n", again,
+        mf_dispatcher_name(s->dispatcher), unit * entry->cost.step_s_low,
+        unit * entry->cost.step_s_high);
+    mf_order_format(&entry->layout.order, text, sizeof text);
+    if (memcmp(&order, &entry->layout.order, sizeof order))
+        printf("      order %s\n", text);
 }
 
 static void print_rejected(const struct mf_plan *plan)
@@ -239,35 +327,113 @@ static void print_rejected(const struct mf_plan *plan)
             plan->rejected[i].text);
 }
 
+/* No other point has as few GPUs, as little time and as little memory. */
+static bool point_is_best(const struct mf_front *front, size_t i)
+{
+    const struct mf_point *p = &front->point[i];
+    int64_t world = mf_layout_world(&p->layout);
+
+    for (size_t k = 0; k < front->points; k++) {
+        const struct mf_point *q = &front->point[k];
+        int64_t other = mf_layout_world(&q->layout);
+
+        if (other <= world && q->step_s <= p->step_s &&
+            q->peak_bytes <= p->peak_bytes &&
+            (other < world || q->step_s < p->step_s ||
+                q->peak_bytes < p->peak_bytes))
+            return false;
+    }
+    return true;
+}
+
+static void print_front(const struct mf_front *front)
+{
+    puts("\nbest in time, memory and GPUs");
+    printf(
+        "%6s  %-34s %8s %6s %9s\n", "GPUs", "layout", "step s", "GiB", "GPU s");
+    for (size_t i = 0; i < front->points; i++) {
+        const struct mf_point *p = &front->point[i];
+        int64_t world = mf_layout_world(&p->layout);
+        char text[MF_LAYOUT_TEXT];
+
+        if (!point_is_best(front, i))
+            continue;
+        mf_layout_format(&p->layout, text, sizeof text);
+        printf("%6" PRId64 "  %-34s %8.4g %6.1f %9.4g\n", world, text,
+            p->step_s, p->peak_bytes / GIB, (double)world * p->step_s);
+    }
+}
+
 static void planning_print(const struct planning *p)
 {
     const struct mf_plan *plan = &p->plan;
     bool moe = plan->scope == MF_SCOPE_MOE;
 
-    printf("%s on %s, world %" PRId64 ", sequence %" PRId64
-           ", global batch %" PRId64 ", coefficients %s\n",
+    printf("%.36s on %.36s\nworld %" PRId64 ", sequence %" PRId64
+           ", global batch %" PRId64 ", coefficients %.24s\n",
         plan->model.name, plan->cluster.name, plan->world,
         p->search.settings.seq, p->search.settings.global_batch,
         plan->coefficients);
     if (moe)
         puts("one MoE layer: all micro batches, and the expert gradients");
+    if (p->cost)
+        printf("of %" PRId64 " worlds the one that needs least GPU time\n",
+            p->worlds);
     if (plan->entries)
-        printf("\n%4s  %-36s %2s %3s %-9s %-9s %8s  %-17s %5s %7s %7s %s\n",
-            "rank", "layout", "mb", "vpp", "recompute", "dispatch",
-            moe ? "ms" : "step s", "  interval", "MFU %", "GiB", "diff %",
-            "limited by");
+        printf("\n%4s  %-34s %8s %7s %5s %5s %s\n", "rank", "layout",
+            moe ? "ms" : "step s", "diff %", "MFU %", "GiB", "limited by");
     for (size_t i = 0; i < plan->entries; i++) {
         bool apart = !p->search.coupled && plan->entry[i].layout.coupled;
 
         if (apart)
             puts("      ---- best coupled layout, to compare with ----");
         print_row(p, i);
+        print_settings(p, i);
     }
     print_rejected(plan);
-    printf("\nsearched %" PRId64 " layouts, priced %" PRId64
-           " settings of them, left out %" PRId64
-           " that could not win, in %.2f s\n",
-        plan->enumerated, plan->priced, plan->bounded, plan->elapsed_s);
+    if (p->reason)
+        mf_rejects_print(&p->rejects);
+    if (p->pareto)
+        print_front(&p->front);
+    printf("\nsearched %" PRId64 " layouts in %.2f s\npriced %" PRId64
+           " settings of them, left out %" PRId64 " that could not win\n",
+        plan->enumerated, plan->elapsed_s, plan->priced, plan->bounded);
+}
+
+static json_t *point_json(const struct mf_point *point)
+{
+    const struct mf_settings *s = &point->settings;
+    char text[MF_LAYOUT_TEXT], order[MF_LAYOUT_TEXT], again[MF_RECOMPUTE_TEXT];
+    int64_t world = mf_layout_world(&point->layout);
+
+    mf_layout_format(&point->layout, text, sizeof text);
+    mf_order_format(&point->layout.order, order, sizeof order);
+    mf_recompute_format(s, again);
+    return json_pack(
+        "{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:f, s:f}", "world",
+        (json_int_t)world, "layout", text, "order", order, "micro_batch",
+        (json_int_t)s->micro_batch, "vpp", (json_int_t)s->vpp, "first_layers",
+        (json_int_t)s->first_layers, "last_layers", (json_int_t)s->last_layers,
+        "recompute", again, "dispatcher", mf_dispatcher_name(s->dispatcher),
+        "step_s", point->step_s, "peak_bytes", point->peak_bytes, "gpu_s",
+        (double)world * point->step_s);
+}
+
+static int planning_print_json(const struct planning *p, struct mf_error *err)
+{
+    json_t *json = mf_plan_to_json(&p->plan), *list;
+
+    if (json && p->reason)
+        json_object_set_new(json, "rejected_layouts",
+            mf_rejects_to_json(&p->rejects, &p->plan.model, &p->search));
+    if (json && p->pareto) {
+        list = json_array();
+        for (size_t i = 0; i < p->front.points; i++)
+            if (point_is_best(&p->front, i))
+                json_array_append_new(list, point_json(&p->front.point[i]));
+        json_object_set_new(json, "pareto", list);
+    }
+    return mf_cli_print_json(json, err);
 }
 
 /* ---- the command ---- */
@@ -285,29 +451,33 @@ static int plan_run(struct mf_cli *cli, struct mf_error *err)
         rc = -1;
         goto out;
     }
-    if (!mf_cli_json(cli)) {
-        if (p.plan.enumerated)
-            planning_print(&p);
-    } else if (mf_cli_print_json(mf_plan_to_json(&p.plan), err)) {
-        rc = -1;
+    if (mf_cli_json(cli)) {
+        if (planning_print_json(&p, err))
+            rc = -1;
+    } else if (p.plan.enumerated) {
+        planning_print(&p);
     }
 out:
+    mf_rejects_free(&p.rejects);
+    mf_front_free(&p.one);
+    mf_front_free(&p.front);
     mf_plan_free(&p.plan);
     return rc;
 }
 
 static const struct mf_option plan_options[] = {
-    {"order", "O", "which axis varies fastest (tp-cp-ep-dp-pp)"},
-    {"coupled", NULL, "only coupled layouts: etp = tp and ep inside dp"},
     {"scope", "S", "step, or moe: what moefold-run runs (step)"},
-    {"fix", "AXIS=N", "keep an axis at a size, such as tp=2; repeatable"},
     {"top", "K", "ranked layouts (10)"},
+    {"objective", "O", "time, or cost: GPU time, over smaller worlds too"},
+    {"pareto", NULL, "also what is best in time, memory and GPUs"},
+    {"rejected", "REASON", "list those not ranked for it, or all"},
     {"output", "FILE", "write the plan, with its alternatives"},
     {NULL, NULL, NULL},
 };
 
 static const struct mf_option *const plan_tables[] = {mf_options_model,
-    mf_options_cluster, mf_options_settings, plan_options, mf_options_db, NULL};
+    mf_options_cluster, mf_options_settings, mf_options_search, plan_options,
+    mf_options_db, NULL};
 
 const struct mf_command mf_command_plan = {
     .name = "plan",

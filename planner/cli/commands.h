@@ -12,6 +12,7 @@ extern const struct mf_command mf_command_groups;
 extern const struct mf_command mf_command_predict;
 extern const struct mf_command mf_command_plan;
 extern const struct mf_command mf_command_explain;
+extern const struct mf_command mf_command_size;
 extern const struct mf_command mf_command_launch;
 extern const struct mf_command mf_command_map;
 extern const struct mf_command mf_command_run;

@@ -32,6 +32,9 @@ static void help_table(const struct mf_option *table)
     for (; table->name; table++) {
         char text[64];
 
+        /* One of a family of which another row shows the help. */
+        if (!table->help)
+            continue;
         snprintf(text, sizeof text, "--%s%s%s", table->name,
             table->value ? " " : "", table->value ? table->value : "");
         printf("  %-24s %s\n", text, table->help);

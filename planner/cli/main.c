@@ -14,6 +14,7 @@ int main(int argc, char **argv)
         &mf_command_predict,
         &mf_command_plan,
         &mf_command_explain,
+        &mf_command_size,
         &mf_command_launch,
         &mf_command_map,
         &mf_command_run,
