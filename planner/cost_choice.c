@@ -398,7 +398,9 @@ static bool schedule_suits(
            trial->c.micro_batches % schedule->pp == 0;
 }
 
-/* What fits needs no more recomputation, which would only take time. */
+/* What fits needs no more recomputation, which would only take time, unless
+ * published runs put a smaller factor on it.
+ */
 static void trial_schedules(struct trial *trial, struct mf_blocks *blocks)
 {
     mf_pricer *pricer = trial->pricer;
@@ -408,7 +410,7 @@ static void trial_schedules(struct trial *trial, struct mf_blocks *blocks)
     for (int i = 0; i < trial->schedules->count; i++) {
         const struct mf_schedule *schedule = &trial->schedules->schedule[i];
 
-        if (pricer->done[i]) {
+        if (trial->factor >= pricer->done[i]) {
             trial->best->bounded++;
         } else if (schedule_suits(trial, schedule)) {
             trial->settings.vpp = schedule->vpp;
@@ -416,9 +418,10 @@ static void trial_schedules(struct trial *trial, struct mf_blocks *blocks)
             trial->settings.last_layers = schedule->split.last;
             mf_step_core(
                 &trial->c, &pricer->kinds, blocks, schedule, load, &core);
-            pricer->done[i] = trial_consider(trial, trial->factor * core.step_s,
-                                  core.peak_bytes) &&
-                              !pricer->front;
+            if (trial_consider(
+                    trial, trial->factor * core.step_s, core.peak_bytes) &&
+                !pricer->front)
+                pricer->done[i] = trial->factor;
         }
         load += schedule->classes;
     }
@@ -433,8 +436,8 @@ static bool trial_bounded(struct trial *trial, const struct mf_blocks *blocks)
     const struct mf_schedules *schedules = trial->schedules;
     const struct mf_load *load = pricer->load;
     struct mf_best *best = trial->best;
-    double least = mf_step_least(
-        &trial->c, &pricer->kinds, blocks, &schedules->schedule[0]);
+    double least = trial->factor * mf_step_least(&trial->c, &pricer->kinds,
+                                       blocks, &schedules->schedule[0]);
 
     if (least <= pricer->bound_s)
         return false;
@@ -472,8 +475,8 @@ static void trial_step(struct trial *trial)
     const struct mf_base *base = pricer_base(pricer, &trial->c);
     struct mf_blocks blocks;
 
-    memset(pricer->done, 0,
-        (size_t)trial->schedules->count * sizeof *pricer->done);
+    for (int i = 0; i < trial->schedules->count; i++)
+        pricer->done[i] = INFINITY;
     for (int i = 0; i < trial->choices.recomputes; i++) {
         trial->settings.recompute = trial->choices.recompute[i];
         trial->factor = mf_published_factor(

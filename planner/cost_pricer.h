@@ -52,7 +52,7 @@ struct mf_pricer {
     struct mf_schedules *schedules;
     int schedules_count;
     struct mf_load *load; /* of the layout under way */
-    bool *done;           /* which of its schedules have fit */
+    double *done;         /* factor its schedules fit with, or INFINITY */
     int loads;
     struct mf_stage_memory stage[MF_STAGES_MAX]; /* of the trial */
 };
