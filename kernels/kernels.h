@@ -62,6 +62,13 @@ void mfk_place(int64_t n, int64_t experts, const int32_t *ids,
 /* rows[place[t*topk+j]] = x[t], rows of HIDDEN values. */
 void mfk_permute(int64_t tokens, int64_t topk, int64_t hidden, const float *x,
     const int64_t *place, float *rows);
+/* The same, each expert's rows into a buffer of its own: row place[i] +
+ * shift[ids[i]] of base[ids[i]]. A place below 0 or a base that
+ * is NULL: no row.
+ */
+void mfk_permute_to(int64_t tokens, int64_t topk, int64_t hidden,
+    const float *x, const int32_t *ids, const int64_t *place,
+    const int64_t *shift, float *const *base);
 /* y[t] = sum over j of weights[t*topk+j] * rows[place[t*topk+j]], added in the
  * order of j; weights NULL: plain sums.
  */

@@ -42,6 +42,22 @@ void mfk_permute(int64_t tokens, int64_t topk, int64_t hidden, const float *x,
             memcpy(rows + place[t * topk + j] * hidden, x + t * hidden, bytes);
 }
 
+void mfk_permute_to(int64_t tokens, int64_t topk, int64_t hidden,
+    const float *x, const int32_t *ids, const int64_t *place,
+    const int64_t *shift, float *const *base)
+{
+    const size_t bytes = (size_t)hidden * sizeof *x;
+
+    for (int64_t t = 0; t < tokens; t++)
+        for (int64_t j = 0; j < topk; j++) {
+            const int64_t i = t * topk + j;
+
+            if (place[i] >= 0 && base[ids[i]])
+                memcpy(base[ids[i]] + (place[i] + shift[ids[i]]) * hidden,
+                    x + t * hidden, bytes);
+        }
+}
+
 void mfk_unpermute(int64_t tokens, int64_t topk, int64_t hidden,
     const float *rows, const int64_t *place, const float *weights, float *y)
 {

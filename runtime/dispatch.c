@@ -53,17 +53,23 @@ static int renew(float **buffer, int64_t *room, int64_t rows, int64_t hidden,
     return mf_error_set(err, MF_FAILED, "out of memory for received rows");
 }
 
-int mfr_dispatch_room(
-    struct mfr_dispatch *dispatch, bool *grew, struct mf_error *err)
+bool mfr_dispatch_grew(struct mfr_dispatch *dispatch)
 {
     const struct mfr_splits *s = &dispatch->splits;
+    const bool grew = s->most_rows > dispatch->most_rows ||
+                      s->most_part > dispatch->most_part;
 
-    *grew = s->most_rows > dispatch->most_rows ||
-            s->most_part > dispatch->most_part;
     if (s->most_rows > dispatch->most_rows)
         dispatch->most_rows = s->most_rows;
     if (s->most_part > dispatch->most_part)
         dispatch->most_part = s->most_part;
+    return grew;
+}
+
+int mfr_dispatch_room(struct mfr_dispatch *dispatch, struct mf_error *err)
+{
+    const struct mfr_splits *s = &dispatch->splits;
+
     if (s->members > 1 && renew(&dispatch->by_source, &dispatch->room, s->rows,
                               dispatch->hidden, err))
         return -1;

@@ -30,11 +30,12 @@ int mfr_dispatch_init(struct mfr_dispatch *dispatch,
     const struct mfr_shard *shard, int64_t shards, struct mf_error *err);
 void mfr_dispatch_free(struct mfr_dispatch *dispatch);
 
-/* After the counts: make room. *GREW says whether the hottest rank of the
- * group now needs more than before: the same on all its ranks. Not collective.
+/* After the counts: does the hottest rank of the group now need more than
+ * before? The same on all its ranks. Not collective.
  */
-int mfr_dispatch_room(
-    struct mfr_dispatch *dispatch, bool *grew, struct mf_error *err);
+bool mfr_dispatch_grew(struct mfr_dispatch *dispatch);
+/* Make room. Not collective. */
+int mfr_dispatch_room(struct mfr_dispatch *dispatch, struct mf_error *err);
 
 /* Where to put the rows that go there: their final place when EP is 1, so that
  * nothing is copied, else SEND.

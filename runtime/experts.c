@@ -12,8 +12,10 @@ static float *buffer(int64_t rows, int64_t columns)
 
 void mfr_experts_free(struct mfr_experts *experts)
 {
-    free(experts->x);
-    free(experts->y);
+    if (!experts->lent) {
+        free(experts->x);
+        free(experts->y);
+    }
     free(experts->gate);
     free(experts->up);
     free(experts->act);
@@ -22,14 +24,28 @@ void mfr_experts_free(struct mfr_experts *experts)
     experts->room = 0;
 }
 
+void mfr_experts_lend(struct mfr_experts *experts, float *x, float *y)
+{
+    if (experts->lent != !!x)
+        mfr_experts_free(experts);
+    experts->lent = x;
+    if (!x)
+        return;
+    experts->x = x;
+    experts->y = y;
+}
+
 int mfr_experts_room(
     struct mfr_experts *experts, int64_t rows, struct mf_error *err)
 {
-    if (experts->x && rows <= experts->room)
+    float *const x = experts->lent ? experts->x : NULL;
+    float *const y = experts->lent ? experts->y : NULL;
+
+    if (experts->act && rows <= experts->room)
         return 0;
     mfr_experts_free(experts);
-    experts->x = buffer(rows, experts->hidden);
-    experts->y = buffer(rows, experts->hidden);
+    experts->x = experts->lent ? x : buffer(rows, experts->hidden);
+    experts->y = experts->lent ? y : buffer(rows, experts->hidden);
     experts->gate = buffer(rows, experts->ffn);
     experts->up = buffer(rows, experts->ffn);
     experts->act = buffer(rows, experts->ffn);

@@ -10,10 +10,15 @@ struct mfr_experts {
     enum mfk_gemm kernel;
     int64_t local, hidden, ffn; /* ffn: of this etp place */
     int64_t room;               /* rows */
+    bool lent;                  /* x and y are somebody else's */
     float *x, *y;               /* [room][hidden] */
     float *gate, *up, *act;     /* [room][ffn] */
 };
 
+/* Work on X and Y, that have room for all rows to come; NULL: on buffers of
+ * its own again.
+ */
+void mfr_experts_lend(struct mfr_experts *experts, float *x, float *y);
 /* Room for ROWS rows; what was in the buffers is lost. */
 int mfr_experts_room(
     struct mfr_experts *experts, int64_t rows, struct mf_error *err);

@@ -33,13 +33,20 @@ static double experts_flops(const mfr_layer *layer)
 static int exchange_counts(mfr_layer *layer, struct mf_error *err)
 {
     struct mfr_dispatch *d = &layer->dispatch;
-    bool grew = false;
-    int rc;
+    bool grew;
+    int rc = 0;
 
     if (mfr_splits_exchange(
             &d->splits, layer->comms, layer->router.counts, err))
         return -1;
-    rc = mfr_dispatch_room(d, &grew, err);
+    grew = mfr_dispatch_grew(d);
+    if (layer->shared) {
+        if (mfr_shared_room(layer->shared, grew, err))
+            return -1;
+        mfr_layer_shared_lend(layer);
+    }
+    if (!mfr_layer_shared(layer))
+        rc = mfr_dispatch_room(d, err);
     if (rc == 0)
         rc = mfr_experts_room(&layer->experts, d->splits.rows, err);
     if (rc == 0 && layer->copies)
@@ -106,6 +113,8 @@ static int rows_there(mfr_layer *layer, struct mfr_watch *watch,
 
     if (layer->device && layer->device->moves)
         return device_there(layer, watch, err);
+    if (mfr_layer_shared(layer))
+        return mfr_layer_shared_there(layer, watch, send, err);
     if (d->splits.ep > 1) {
         if (mfr_dispatch_there(d, send, rows, err))
             return -1;
@@ -131,6 +140,8 @@ static int rows_back(mfr_layer *layer, struct mfr_watch *watch,
 
     if (layer->device && layer->device->moves)
         return device_back(layer, watch, err);
+    if (mfr_layer_shared(layer))
+        return mfr_layer_shared_back(layer, watch, send, err);
     if (d->splits.etp > 1) {
         if (mfr_dispatch_reduce(d, rows, err))
             return -1;
@@ -179,7 +190,8 @@ static int unsort(mfr_layer *layer, struct mf_error *err)
 
     if (on && on->moves)
         return mfr_dispatch_device_unsort(&on->dispatch, on->out, err);
-    mfr_dispatch_unsort(&layer->dispatch, layer->experts.y);
+    if (!mfr_layer_shared(layer))
+        mfr_dispatch_unsort(&layer->dispatch, layer->experts.y);
     return 0;
 }
 
@@ -312,6 +324,9 @@ int mfr_layer_forward(
     if (layer->copies) {
         if (mfr_layer_copies_there(layer, &watch, x, experts->x, err))
             return -1;
+    } else if (mfr_layer_shared(layer)) {
+        if (mfr_layer_shared_there(layer, &watch, x, err))
+            return -1;
     } else {
         send = mfr_dispatch_source(d, layer->send, experts->x);
         if (permute(layer, x, send, err))
@@ -354,7 +369,9 @@ int mfr_layer_backward(
         if (mfr_layer_copies_there(layer, &watch, dy, experts->y, err))
             return -1;
     } else {
-        send = mfr_dispatch_source(d, layer->send, experts->y);
+        send = mfr_layer_shared(layer)
+                   ? layer->send
+                   : mfr_dispatch_source(d, layer->send, experts->y);
         if (unpermute_back(layer, dy, send, err))
             return -1;
         mfr_watch_mark(

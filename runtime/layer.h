@@ -101,6 +101,15 @@ int64_t mfr_layer_copies_bytes(const struct mfr_shape *shape,
     const struct mf_layout *layout, int64_t rank,
     enum mf_dispatcher dispatcher);
 
+/* How rows move between the ranks of a node and others. */
+#define MFR_TIMEOUT_S 300.0
+
+struct mfr_transport {
+    bool mpi_only;      /* no shared memory */
+    int64_t node_ranks; /* > 0: as if a node held so many ranks, for tests */
+    double timeout_s;   /* to wait for a peer */
+};
+
 /* How a layer is worked out. */
 struct mfr_layer_options {
     enum mfk_gemm kernel; /* of the experts */
@@ -110,6 +119,7 @@ struct mfr_layer_options {
     const struct mfr_device_comms *device_comms;
     /* Alltoall, allgather or dedup; on a device alltoall. */
     enum mf_dispatcher dispatcher;
+    const struct mfr_transport *transport; /* NULL: the best there is */
     bool observed; /* the host reads routes, received rows and gradients */
 };
 
@@ -137,6 +147,10 @@ struct mfr_tensors mfr_layer_weights(mfr_layer *layer);
 struct mfr_tensors mfr_layer_gradients(mfr_layer *layer);
 struct mfr_routes mfr_layer_routes(const mfr_layer *layer);
 struct mfr_received mfr_layer_received(const mfr_layer *layer);
+/* "shared": all moves through shared memory; "mixed": those inside a node;
+ * "mpi": none; "device": between GPUs. Known after a forward pass.
+ */
+const char *mfr_layer_transport(const mfr_layer *layer);
 const struct mfr_times *mfr_layer_times(const mfr_layer *layer);
 
 /* x[tokens][hidden] to y of the same shape; collective over the ETP x EP

@@ -201,6 +201,20 @@ static int make_copies(mfr_layer *layer,
         &layer->copies, err);
 }
 
+static int make_shared(mfr_layer *layer,
+    const struct mfr_layer_options *options, struct mf_error *err)
+{
+    static const struct mfr_transport usual = {.timeout_s = MFR_TIMEOUT_S};
+    const struct mfr_transport *how =
+        options->transport ? options->transport : &usual;
+
+    if (options->dispatcher != MF_ALLTOALL || options->device ||
+        how->mpi_only || layer->dispatch.splits.members == 1)
+        return 0;
+    return mfr_shared_create(&layer->shape, layer->comms,
+        &layer->dispatch.splits, how, &layer->shared, err);
+}
+
 int mfr_layer_create(const struct mfr_shape *shape,
     const struct mf_layout *layout, const struct mfr_comms *comms,
     const struct mfr_layer_options *options, mfr_layer **layer,
@@ -232,7 +246,7 @@ int mfr_layer_create(const struct mfr_shape *shape,
         mfr_dispatch_init(&new->dispatch, shape, comms, &new->shard,
             layout->tp * layout->cp, err) ||
         mfr_agree(group, make_copies(new, options, err), err) ||
-        device_exchange(new, options, err)) {
+        make_shared(new, options, err) || device_exchange(new, options, err)) {
         mfr_layer_free(new);
         return -1;
     }
@@ -249,6 +263,7 @@ void mfr_layer_free(mfr_layer *layer)
     tensors_free(&layer->gradients);
     mfr_router_free(&layer->router);
     mfr_copies_free(layer->copies);
+    mfr_shared_free(layer->shared);
     mfr_dispatch_free(&layer->dispatch);
     mfr_experts_free(&layer->experts);
     free(layer->send);

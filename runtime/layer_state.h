@@ -10,6 +10,7 @@
 #include "runtime/layer.h"
 #include "runtime/layer_device.h"
 #include "runtime/route.h"
+#include "runtime/shared.h"
 
 struct mfr_layer {
     struct mfr_shape shape;
@@ -21,6 +22,7 @@ struct mfr_layer {
     struct mfr_tensors weights, gradients;
     struct mfr_router router;
     struct mfr_dispatch dispatch;
+    struct mfr_shared *shared; /* NULL: MPI alone */
     struct mfr_copies *copies; /* allgather, dedup; NULL: alltoall */
     struct mfr_experts experts;
     float *send;     /* [tokens*topk][hidden] rows that go to the experts */
@@ -32,6 +34,16 @@ struct mfr_layer {
 };
 
 struct mfr_watch;
+
+/* Do rows move through shared memory? Known after the counts. */
+bool mfr_layer_shared(const mfr_layer *layer);
+/* The windows are where the experts work. */
+void mfr_layer_shared_lend(mfr_layer *layer);
+/* FROM: tokens forward, rows in send order backward. */
+int mfr_layer_shared_there(mfr_layer *layer, struct mfr_watch *watch,
+    const float *from, struct mf_error *err);
+int mfr_layer_shared_back(mfr_layer *layer, struct mfr_watch *watch,
+    float *send, struct mf_error *err);
 
 /* Tokens (backward: their gradients) to the ROWS of the experts, and back. */
 int mfr_layer_copies_there(mfr_layer *layer, struct mfr_watch *watch,

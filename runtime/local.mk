@@ -15,6 +15,7 @@ libmoefold_runtime_a_SOURCES = \
     runtime/watch.h runtime/watch.c \
     runtime/dispatch.h runtime/dispatch.c \
     runtime/copies.h runtime/copies.c runtime/layer_copies.c \
+    runtime/shared.h runtime/shared.c runtime/layer_shared.c \
     runtime/experts.h runtime/experts.c \
     runtime/layer.h runtime/layer.c runtime/layer_make.c \
     runtime/layer_state.h runtime/layer_device.h runtime/layer_device.c \

@@ -28,6 +28,7 @@ static int verify(
         .kernel = options->kernel,
         .seed = (uint64_t)options->seed,
         .fault = options->fault,
+        .transport = &options->transport,
         .dispatcher = options->dispatcher,
         .backend = options->backend,
         .comm = options->comm,
@@ -39,6 +40,7 @@ static int verify(
         .kernel = options->kernel,
         .seed = (uint64_t)options->seed,
         .fault = options->fault,
+        .transport = &options->transport,
         .dispatcher = options->dispatcher == MF_DISPATCHER_AUTO
                           ? MF_ALLTOALL
                           : options->dispatcher,

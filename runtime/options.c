@@ -111,6 +111,34 @@ static int take_dispatcher(
     return 0;
 }
 
+static int take_transport(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    options->transport.mpi_only = !strcmp(value, "mpi");
+    if (options->transport.mpi_only || !strcmp(value, "auto"))
+        return 0;
+    return mf_error_set(
+        err, MF_INVALID, "--transport %s: it is auto or mpi", value);
+}
+
+static int take_node_ranks(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    return mf_number_parse(value, "--node-ranks", 1, INT32_MAX,
+        &options->transport.node_ranks, err);
+}
+
+static int take_timeout(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    int64_t seconds;
+
+    if (mf_number_parse(value, "--timeout", 1, 86400, &seconds, err))
+        return -1;
+    options->transport.timeout_s = (double)seconds;
+    return 0;
+}
+
 static int take_fault(
     struct mfr_options *options, const char *value, struct mf_error *err)
 {
@@ -215,6 +243,11 @@ static const struct option table[] = {
         take_backend},
     {"dispatcher", "NAME", "alltoall, allgather or dedup (the plan's)",
         take_dispatcher},
+    {"transport", "auto|mpi", "inside a node: shared memory, or MPI alone",
+        take_transport},
+    {"node-ranks", "N", "as if each node held N ranks, for tests",
+        take_node_ranks},
+    {"timeout", "SECONDS", "to wait for a peer (300)", take_timeout},
     {"comm", "mpi|nccl|auto", "what communicates (auto: nccl between GPUs)",
         take_comm},
     {"exchange", "exact|padded",
@@ -337,6 +370,7 @@ int mfr_options_parse(
         .kernel = mfk_has_blas() ? MFK_BLAS : MFK_EXACT,
         .backend = "auto",
         .dispatcher = MF_DISPATCHER_AUTO,
+        .transport = {.timeout_s = MFR_TIMEOUT_S},
     };
     for (int i = 1; i < argc; i++) {
         const char *text = argv[i];

@@ -31,6 +31,7 @@ struct mfr_options {
     enum mfk_gemm kernel;
     const char *backend;           /* "auto", "cpu", or a plug-in's name */
     enum mf_dispatcher dispatcher; /* AUTO: the plan's */
+    struct mfr_transport transport;
     enum mfr_comm_kind comm;
     bool padded; /* exchanges between devices */
     enum mfr_fault fault;

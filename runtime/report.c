@@ -62,14 +62,15 @@ static json_t *report_json(const struct mfr_report *report)
     const struct mfdb_run *run = report->run;
 
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, "
-                     "s:I, s:o, s:s, s:o, s:o, s:o}",
+                     "s:I, s:o, s:s, s:s, s:s, s:o, s:o, s:o}",
         "run_id", run->run_id, "status", run->status, "model", run->model,
         "layout", run->layout, "order", run->rank_order, "ranks",
         (json_int_t)run->ranks, "nodes", (json_int_t)run->nodes, "job_id",
         text(run->job_id), "layer_ms", number(1e3 * run->layer_s),
         "predicted_ms", number(1e3 * run->predicted_s), "tokens_per_s",
         number(run->tokens_per_s), "iterations", (json_int_t)run->iterations,
-        "imbalance", number(run->imbalance), "history", report->history->state,
+        "imbalance", number(run->imbalance), "dispatcher", run->dispatcher,
+        "transport", report->transport, "history", report->history->state,
         "spool",
         report->history->spool_path && report->history->state[0] == 's'
             ? json_string(report->history->spool_path)

@@ -13,7 +13,8 @@ struct mfr_report {
     const struct mf_cost *cost;
     const struct mfr_history *history;
     double phase_s[MF_PHASES][MF_DIRECTIONS]; /* measured, NAN: not executed */
-    const char *note;                         /* NULL: none */
+    const char *transport;
+    const char *note; /* NULL: none */
 };
 
 /* Print on standard output; -1 with ERR when that fails. */

@@ -56,6 +56,7 @@ static int setup_layer(struct mfr_run *run, struct mf_error *err)
     const struct mf_layout *layout = &run->entry->layout;
     struct mfr_layer_options how = {
         .kernel = run->options->kernel,
+        .transport = &run->options->transport,
         .dispatcher = run->entry->settings.dispatcher,
         .device = run->device.device,
     };

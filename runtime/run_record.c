@@ -135,6 +135,7 @@ int mfr_run_record_end(
         .run = r,
         .cost = &run->entry->cost,
         .history = &run->history,
+        .transport = mfr_layer_transport(run->layer),
         .note = run->entry->settings.precision == MF_BF16
                     ? "the plan's precision is bf16; the layer is "
                       "computed in fp32"

@@ -202,6 +202,7 @@ static int verify_entry(MPI_Comm world,
         mfr_device_choose(world, options->backend, plan, &device, err))
         return -1;
     work.device = device.device;
+    work.transport = options->transport;
     work.dispatcher = options->dispatcher == MF_DISPATCHER_AUTO
                           ? entry->settings.dispatcher
                           : options->dispatcher;

@@ -22,7 +22,8 @@ struct mfr_verify_options {
     uint64_t seed;        /* of the weights and tokens */
     enum mfr_fault fault; /* seeded, to see that it is found */
     enum mf_dispatcher dispatcher; /* AUTO: the plan's */
-    const char *backend;           /* as mfr_device_choose takes it */
+    const struct mfr_transport *transport;
+    const char *backend; /* as mfr_device_choose takes it */
     enum mfr_comm_kind comm;
     bool padded; /* exchanges between devices */
 };

@@ -23,6 +23,7 @@ struct mfr_verify_case {
     enum mfk_gemm kernel; /* of the experts; MFK_EXACT: outputs to the bit */
     enum mfr_fault fault;
     enum mf_dispatcher dispatcher;
+    const struct mfr_transport *transport;
     struct mfk_device *device;                   /* NULL: the CPU */
     const struct mfr_device_comms *device_comms; /* NULL: MPI */
     bool lopsided; /* the last expert draws nearly all tokens */

@@ -130,6 +130,7 @@ static void walk_cases(const struct mfr_walk_options *options, int64_t world,
             .kernel = options->kernel,
             .fault = options->fault,
             .dispatcher = options->dispatcher,
+            .transport = options->transport,
             .device = device,
             .lopsided = i == 2};
         work[i].shape.ffn *= world;

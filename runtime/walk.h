@@ -19,6 +19,7 @@ struct mfr_walk_options {
     uint64_t seed;
     enum mfr_fault fault;
     enum mf_dispatcher dispatcher;
+    const struct mfr_transport *transport;
     const char *backend; /* as mfr_device_choose takes it */
     enum mfr_comm_kind comm;
     bool padded; /* exchanges between devices */

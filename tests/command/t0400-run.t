@@ -26,6 +26,7 @@ ranks() { # N ARG...
 }
 
 check 'plans are made' plan all.json tp=2 etp=2 ep=2
+check 'plans are made for experts dealt out' plan one4.json etp=1 ep=4
 check 'plans are made for one group of experts' plan one.json etp=1 ep=1
 
 expect 'a run ends well' 0 ranks 4 all.json "${few[@]}" --json
@@ -43,6 +44,14 @@ expect_json 'phases lie within the layer time, each way one rank or another' \
     '.layer_ms as $l | [.phases | to_entries[] |
         select(.key | startswith("grad") | not) | .value |
         .forward_ms, .backward_ms] | all(. <= $l)'
+expect_json 'through shared memory' '.transport == "shared"'
+expect 'as if on two nodes' 0 ranks 4 one4.json "${few[@]}" --json \
+    --no-history --node-ranks 2
+expect_json 'both ways are used' '.transport == "mixed"'
+expect 'by MPI alone' 0 ranks 4 all.json "${few[@]}" --json --no-history \
+    --transport mpi
+expect_json 'and it says so' '.transport == "mpi"'
+expect 'as before' 0 ranks 4 all.json "${few[@]}" --json
 id=$(jq -r .run_id "$OUT")
 
 expect 'the history lists it' 0 moefold history list --json

@@ -23,6 +23,16 @@ done
 expect 'experts by BLAS hold' 0 mpirun -n 4 moefold-run --verify-all --json
 expect_json 'all layouts by BLAS' '.layouts == 46 and .failed == 0'
 
+expect 'by MPI alone' 0 mpirun -n 4 moefold-run --verify-all \
+    --experts exact --transport mpi --json
+expect_json 'all layouts by MPI' '.layouts == 46 and .failed == 0'
+for ranks in 2 3; do
+    expect "shared memory and MPI mixed, $ranks ranks a node" 0 \
+        mpirun -n 6 moefold-run --verify-all --experts exact --json \
+        --node-ranks "$ranks"
+    expect_json 'all layouts mixed' '.layouts == 100 and .failed == 0'
+done
+
 for dispatcher in allgather dedup; do
     for world in 4 6; do
         expect "$dispatcher, world $world" 0 mpirun -n "$world" \
