@@ -45,8 +45,11 @@ static int read_number(const char **text, long long *value)
     const char *p = *text;
 
     *value = 0;
-    while (*p >= '0' && *p <= '9' && p - *text <= DIGITS_MAX)
-        *value = 10 * *value + (*p++ - '0');
+    while (*p >= '0' && *p <= '9' && p - *text <= DIGITS_MAX) {
+        if (p - *text < DIGITS_MAX)
+            *value = 10 * *value + (*p - '0');
+        p++;
+    }
     if (p == *text || p - *text > DIGITS_MAX)
         return -1;
     *text = p;

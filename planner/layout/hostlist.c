@@ -59,8 +59,11 @@ static int number_read(
     const char *p = *text;
 
     *value = 0;
-    while (p < end && *p >= '0' && *p <= '9' && p - *text <= DIGITS_MAX)
-        *value = 10 * *value + (*p++ - '0');
+    while (p < end && *p >= '0' && *p <= '9' && p - *text <= DIGITS_MAX) {
+        if (p - *text < DIGITS_MAX)
+            *value = 10 * *value + (*p - '0');
+        p++;
+    }
     *width = (int)(p - *text);
     *text = p;
     return *width >= 1 && *width <= DIGITS_MAX ? 0 : -1;
