@@ -62,7 +62,27 @@ static const struct mf_plan_entry *plan_entry(
     return NULL;
 }
 
-/* --against is a rank in the plan, or any layout. */
+/* "ep=8": LAYOUT with this size, and dp and edp from the world again. */
+static int layout_change(
+    const char *text, struct mf_layout *layout, struct mf_error *err)
+{
+    struct {
+        const char *name;
+        int64_t *size;
+    } const axis[] = {{"tp=", &layout->tp}, {"cp=", &layout->cp},
+        {"pp=", &layout->pp}, {"etp=", &layout->etp}, {"ep=", &layout->ep}};
+
+    for (size_t i = 0; i < sizeof axis / sizeof *axis; i++)
+        if (!strncmp(text, axis[i].name, strlen(axis[i].name))) {
+            layout->dp = layout->edp = 0;
+            return mf_number_parse(strchr(text, '=') + 1, "--against", 1,
+                MF_WORLD_MAX, axis[i].size, err);
+        }
+    return mf_error_set(err, MF_INVALID,
+        "--against '%.32s' is not like ep=8, with tp, cp, pp, etp or ep", text);
+}
+
+/* --against is a rank in the plan, any layout, or one size that differs. */
 static int explain_against(
     const struct mf_cli *cli, struct explain *x, struct mf_error *err)
 {
@@ -81,8 +101,13 @@ static int explain_against(
     if (!x->priced_here &&
         mf_inputs_coefficients(cli, &x->plan.cluster, &x->set, err))
         return -1;
-    if (mf_layout_parse(text, &layout, err))
+    if (strchr(text, '=')) {
+        layout = x->a->layout;
+        if (layout_change(text, &layout, err))
+            return -1;
+    } else if (mf_layout_parse(text, &layout, err)) {
         return -1;
+    }
     layout.coupled = mf_cli_has(cli, "coupled");
     layout.order = x->a->layout.order;
     if (explain_price(x, &layout, ~0u, 1, err))
@@ -267,6 +292,47 @@ static void print_term(const struct explain *x, const struct term *t)
     printf("%s%s\n", *t->unit ? " " : "", layer ? "ms" : t->unit);
 }
 
+#define BAR 30
+
+/* Of the largest term of a unit, so much. */
+static void print_bar(double value, double most)
+{
+    int full = most > 0 ? (int)(BAR * value / most + 0.5) : 0;
+
+    for (int i = 0; i < full && i < BAR; i++)
+        putchar('#');
+    putchar('\n');
+}
+
+static bool term_has_bar(const struct term *t)
+{
+    return strcmp(t->name, "step_s") && strcmp(t->name, "hidden") &&
+           strcmp(t->name, "mfu") && strcmp(t->name, "peak_bytes");
+}
+
+/* Bars for one layout: its parts against the step, its memory against the
+ * peak.
+ */
+static void print_bars(const struct explain *x)
+{
+    const struct mf_cost *cost = &x->a->cost;
+    double gib = 1073741824.0;
+
+    puts("\nwhere time and memory go");
+    for (int i = 0; i < x->terms; i++) {
+        const struct term *t = &x->term[i];
+        bool memory = !strcmp(t->unit, "GiB");
+        double all = memory ? cost->peak_bytes : cost->step_s;
+
+        if (!term_has_bar(t) || !(all > 0))
+            continue;
+        printf("  %-20s %5.1f %%  ", t->name, 100 * t->a / all);
+        print_bar(t->a, all);
+    }
+    printf("peak %.1f GiB: %s\n", cost->peak_bytes / gib,
+        cost->fits ? "fits" : "does not fit in memory");
+}
+
 /* The part that grows most, and the one that shrinks most. */
 static void print_why(const struct explain *x)
 {
@@ -285,13 +351,13 @@ static void print_why(const struct explain *x)
     }
     printf("\nb is %.1f %% %s than a", 100 * fabs(ratio),
         ratio < 0 ? "faster" : "slower");
+    puts("");
     if (more && more->b > more->a)
         printf(
-            "; most is added by %s (%+.4g s)", more->name, more->b - more->a);
+            "most is added by %s (%+.4g s)\n", more->name, more->b - more->a);
     if (less && less->b < less->a)
         printf(
-            "; most is saved by %s (%+.4g s)", less->name, less->b - less->a);
-    puts("");
+            "most is saved by %s (%+.4g s)\n", less->name, less->b - less->a);
     if (!x->b->cost.fits)
         puts("b does not fit in memory");
 }
@@ -316,6 +382,8 @@ static void explain_print(const struct explain *x)
         print_term(x, &x->term[i]);
     if (x->b)
         print_why(x);
+    else
+        print_bars(x);
 }
 
 static int explain_run(struct mf_cli *cli, struct mf_error *err)
@@ -340,7 +408,8 @@ out:
 
 static const struct mf_option explain_options[] = {
     {"pick", "K", "the plan's Kth layout (1)"},
-    {"against", "K|L", "compare with the plan's Kth layout, or with layout L"},
+    {"against", "K|L|AXIS=N",
+        "the plan's Kth layout, layout L, or one size: ep=8"},
     {"scope", "S", "step, or moe: what moefold-run runs (step)"},
     {NULL, NULL, NULL},
 };

@@ -90,4 +90,16 @@ expect 'the search' 0 moefold plan "${seed[@]}" --json \
 expect_json 'finds it too' \
     '.plans[0].layout == "tp4.cp2.dp8.pp8/etp1.ep64.edp1"'
 
+expect 'why not ep 8' 0 moefold explain "${seed[@]}" --recompute full \
+    --layout tp4.cp2.dp8.pp8/ep64 --against ep=8 --json
+expect_json 'is answered by terms that sum' '.b | test("ep8.edp8$")'
+expect_json 'on both sides' '(.terms | map(.name) | index("step_s")) as $n
+    | .terms[$n] as $all | (.terms[:$n] | map(.a) | add) as $a
+    | (.terms[:$n] | map(.b) | add) as $b
+    | ($a - $all.a | fabs) < 1e-9 and ($b - $all.b | fabs) < 1e-9'
+expect 'bars' 0 moefold explain "${seed[@]}" --recompute full \
+    --layout tp4.cp2.dp8.pp8/ep64
+expect_line 'show where time goes' 'experts +[0-9.]+ %  #+'
+check 'explain in 80 columns' sh -c '! grep -qE "^.{81}" "$1"' - "$OUT"
+
 done_testing
