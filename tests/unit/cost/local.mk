@@ -24,6 +24,11 @@ tests_unit_cost_test_search_SOURCES = tests/unit/cost/test_search.c \
     $(cost_bed)
 tests_unit_cost_test_search_LDADD = $(cost_libs)
 
+unit_tests += tests/unit/cost/test_brute
+tests_unit_cost_test_brute_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_cost_test_brute_SOURCES = tests/unit/cost/test_brute.c $(cost_bed)
+tests_unit_cost_test_brute_LDADD = $(cost_libs)
+
 unit_tests += tests/unit/cost/test_fit
 tests_unit_cost_test_fit_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_cost_test_fit_SOURCES = tests/unit/cost/test_fit.c $(cost_bed)
