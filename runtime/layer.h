@@ -81,7 +81,10 @@ struct mfr_use {
     double seconds, bytes, flops;
 };
 
+struct mfr_trace;
+
 struct mfr_times {
+    struct mfr_trace *trace; /* where phases go besides; NULL: nowhere */
     struct mfr_use use[MF_PHASES][MF_DIRECTIONS];
     double pass_s[MF_DIRECTIONS]; /* all phases of the pass together */
 };
@@ -151,6 +154,8 @@ struct mfr_received mfr_layer_received(const mfr_layer *layer);
  * "mpi": none; "device": between GPUs. Known after a forward pass.
  */
 const char *mfr_layer_transport(const mfr_layer *layer);
+/* Phases on the host's clock go to TRACE besides. */
+void mfr_layer_trace(mfr_layer *layer, struct mfr_trace *trace);
 const struct mfr_times *mfr_layer_times(const mfr_layer *layer);
 
 /* x[tokens][hidden] to y of the same shape; collective over the ETP x EP

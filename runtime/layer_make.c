@@ -347,6 +347,11 @@ struct mfr_received mfr_layer_received(const mfr_layer *layer)
         layer->dispatch.splits.first, layer->experts.x};
 }
 
+void mfr_layer_trace(mfr_layer *layer, struct mfr_trace *trace)
+{
+    layer->times.trace = trace;
+}
+
 const struct mfr_times *mfr_layer_times(const mfr_layer *layer)
 {
     return &layer->times;

@@ -12,6 +12,7 @@ libmoefold_runtime_a_SOURCES = \
     runtime/device.h runtime/device.c \
     runtime/comm_device.h runtime/comm_device.c \
     runtime/dispatch_device.h runtime/dispatch_device.c \
+    runtime/trace.h runtime/trace.c \
     runtime/watch.h runtime/watch.c \
     runtime/dispatch.h runtime/dispatch.c \
     runtime/copies.h runtime/copies.c runtime/layer_copies.c \

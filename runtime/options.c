@@ -169,6 +169,14 @@ static int take_run_dir(
     return 0;
 }
 
+static int take_trace(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    (void)err;
+    options->trace = value;
+    return 0;
+}
+
 static int take_no_history(
     struct mfr_options *options, const char *value, struct mf_error *err)
 {
@@ -257,6 +265,8 @@ static const struct option table[] = {
     {"no-history", NULL, "record nothing", take_no_history},
     {"run-dir", "DIR", "where the spool goes when no history can be kept",
         take_run_dir},
+    {"trace", "FILE", "a timeline for chrome://tracing or Perfetto",
+        take_trace},
     {"verify", NULL, "hold the layout against the references instead",
         take_verify},
     {"full", NULL, "with --verify: the plan's whole shape", take_full},
@@ -351,6 +361,8 @@ static int options_check(
     if (options->fault != MFR_FAULT_NONE && !verify)
         return mf_error_set(
             err, MF_INVALID, "--fault goes with --verify or --verify-all");
+    if (options->trace && options->mode != MFR_MODE_RUN)
+        return mf_error_set(err, MF_INVALID, "--trace goes with a run");
     if (options->full && options->mode != MFR_MODE_VERIFY)
         return mf_error_set(err, MF_INVALID, "--full goes with --verify");
     return 0;

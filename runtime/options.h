@@ -35,6 +35,7 @@ struct mfr_options {
     enum mfr_comm_kind comm;
     bool padded; /* exchanges between devices */
     enum mfr_fault fault;
+    const char *trace;        /* NULL: none */
     const char *db, *run_dir; /* NULL: not given */
     bool no_history, json, quiet, full;
 };

@@ -128,6 +128,9 @@ static int iterations(struct mfr_run *run, struct mf_error *err)
     for (int64_t i = -warmup; i < last; i++) {
         const int64_t before = run->timing.gathered;
 
+        run->trace.iteration = i;
+        if (i == 0 && run->options->trace)
+            mfr_layer_trace(run->layer, &run->trace);
         if (iterate(run, i == -warmup, &record, err)) {
             *run->alone = i != -warmup;
             return -1;
@@ -151,11 +154,16 @@ static int run_all(
     double imbalance = NAN;
     int rc = 0;
 
+    if (run->options->trace &&
+        mfr_trace_open(&run->trace, run->world, run->options->trace, err))
+        return -1;
     if (setup_plan(run, err) || setup_layer(run, err) ||
         mfr_timing_init(
             &run->timing, run->world, run->options->iterations, err) ||
         mfr_run_record_begin(run, command, err) || iterations(run, err) ||
         mfr_run_imbalance(run, &imbalance, err))
+        return -1;
+    if (run->options->trace && mfr_trace_write(&run->trace, run->world, err))
         return -1;
     if (run->rank == 0)
         rc = mfr_run_record_end(run, imbalance, err);
@@ -178,6 +186,7 @@ int mfr_run_main(MPI_Comm world, const struct mfr_options *options,
     free(run.dx);
     mfr_history_free(&run.history);
     mfr_timing_free(&run.timing);
+    mfr_trace_close(&run.trace);
     if (!*alone) {
         mfr_layer_free(run.layer);
         if (run.have_comms)

@@ -8,6 +8,7 @@
 #include "runtime/options.h"
 #include "runtime/record.h"
 #include "runtime/timing.h"
+#include "runtime/trace.h"
 
 struct mfr_run {
     MPI_Comm world;
@@ -25,6 +26,7 @@ struct mfr_run {
     mfr_layer *layer;
     float *x, *y, *dy, *dx; /* [tokens][hidden] */
     struct mfr_timing timing;
+    struct mfr_trace trace; /* with --trace */
     struct mfr_history history;
     struct mfdb_run record; /* rank 0 */
 };

@@ -7,6 +7,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/device.h"
+#include "runtime/trace.h"
 
 void mfr_watch_resume(struct mfr_watch *watch, struct mfr_times *times,
     enum mf_direction direction, struct mfk_device *device)
@@ -17,6 +18,8 @@ void mfr_watch_resume(struct mfr_watch *watch, struct mfr_times *times,
         watch->lost = device->api->stamp(device, 0) != 0;
     else
         watch->at = mfr_now();
+    if (times->trace)
+        mfr_trace_start(times->trace);
 }
 
 void mfr_watch_start(struct mfr_watch *watch, struct mfr_times *times,
@@ -54,6 +57,9 @@ void mfr_watch_mark(
         const double now = mfr_now();
 
         add(watch, phase, now - watch->at);
+        if (watch->times->trace)
+            mfr_trace_add(watch->times->trace, (int)phase,
+                (int)watch->direction, watch->at, now);
         watch->at = now;
     }
 }

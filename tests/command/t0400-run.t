@@ -72,6 +72,23 @@ expect_line 'predicted stands beside measured' '^layer,.* ms, predicted .* ms$'
 expect 'quietly' 0 ranks 4 all.json "${few[@]}" --quiet --no-history
 check 'quiet prints nothing' test ! -s "$OUT"
 
+expect 'with a timeline' 0 ranks 4 all.json "${few[@]}" --no-history \
+    --trace trace.json
+check 'each phase of each rank and iteration is an event' jq -e '
+    [.traceEvents[] | select(.ph == "X")] as $e
+    | ($e | map(.pid) | unique) == [0, 1, 2, 3]
+    and ($e | map(.args.iteration) | unique) == [0, 1, 2]
+    and ($e | map(select(.name == "experts")) | length) == 24
+    and ($e | map(select(.name == "gather" and .cat == "forward")) | length)
+        == 12
+    and ($e | all(.dur >= 0 and .args.cpu_us >= 0))' trace.json
+check 'ranks are named' jq -e '[.traceEvents[] | select(.ph == "M")
+    | .args.name | test("^rank [0-3] [(].+[)]$")] == [true, true, true, true]' \
+    trace.json
+expect 'a timeline that cannot be written' 1 ranks 4 all.json \
+    --trace none/trace.json
+expect_error 'is named' 'none/trace.json: No such file'
+
 mkdir spools
 expect 'a history that cannot be kept fails no run' 0 ranks 4 all.json \
     "${few[@]}" --db /proc/none/history.db --run-dir spools --json
