@@ -7,6 +7,7 @@
 
 #include "planner/search.h"
 
+#define BEST 3   /* layouts whose times are compared */
 #define CASES 16 /* MOEFOLD_BRUTE_CASES sets another number */
 
 /* One random problem. */
@@ -19,7 +20,7 @@ struct problem {
 
 /* What brute force finds. */
 struct brute {
-    double best_s;
+    double best_s[BEST];
     int64_t legal, cut; /* layouts, each order apart */
     uint64_t cut_hash;  /* sum over those that are cut */
 };
@@ -35,6 +36,10 @@ static void problem_up(struct problem *p, uint64_t *state)
 
     *p = (struct problem){0};
     bed_small(&p->model, layers, 1024, 2304, bed_pick(state, experts, 4), 2);
+    /* A large vocabulary makes fewer layers on the last stage pay. */
+    if (bed_random(state) % 2)
+        p->model.vocab = 131072;
+    assert_int_equal(mf_model_count_params(&p->model, NULL), 0);
     bed_nodes(&p->cluster, nodes, 5);
     p->cluster.gpu.memory_bytes =
         1073741824.0 * (double)bed_pick(state, gib, 5);
@@ -42,7 +47,7 @@ static void problem_up(struct problem *p, uint64_t *state)
     p->search.world = bed_pick(state, worlds, 10);
     p->search.order = mf_order_default();
     p->search.orders = MF_ORDERS_MEGATRON;
-    p->search.top = 3;
+    p->search.top = 1 + bed_random(state) % BEST;
     p->search.settings = bed_settings(bed_pick(state, batches, 5));
     p->search.settings.seq = 1152;
     p->search.settings.micro_batch = p->search.settings.vpp = 0;
@@ -163,9 +168,14 @@ static void try_layout(const struct problem *p, mf_pricer *pricer,
     if (isinf(best_s)) {
         brute->cut++;
         brute->cut_hash += layout_hash(layout);
-    } else if (best_s < brute->best_s) {
-        brute->best_s = best_s;
     }
+    for (int i = 0; i < BEST; i++)
+        if (best_s < brute->best_s[i]) {
+            double other = brute->best_s[i];
+
+            brute->best_s[i] = best_s;
+            best_s = other;
+        }
 }
 
 /* The other order is another layout only if the stages lie elsewhere. */
@@ -190,7 +200,7 @@ static void try_everything(const struct problem *p, struct brute *brute)
 
     if (!pricer)
         fail_msg("%s", err.text);
-    *brute = (struct brute){.best_s = INFINITY};
+    *brute = (struct brute){.best_s = {INFINITY, INFINITY, INFINITY}};
     for (int64_t code = 0; code < w * w * w * w * w; code++) {
         struct mf_layout l = {.tp = code % w + 1,
             .cp = code / w % w + 1,
@@ -245,11 +255,13 @@ static void check_problem(struct problem *p, int number)
     rc = mf_search_run(&p->search, &p->set, &plan, &err);
     if (rc && err.status != MF_NO)
         fail_msg("case %d: %s", number, err.text);
-    if ((rc != 0) != isinf(brute.best_s))
+    if ((rc != 0) != isinf(brute.best_s[0]))
         fail_msg("case %d: %s", number, rc ? err.text : "brute force has none");
-    if (!rc && fabs(plan.entry[0].cost.step_s / brute.best_s - 1) > 1e-12)
-        fail_msg("case %d: world %d: %.17g, brute force %.17g", number,
-            (int)p->search.world, plan.entry[0].cost.step_s, brute.best_s);
+    for (size_t i = 0; i < plan.entries; i++)
+        if (fabs(plan.entry[i].cost.step_s / brute.best_s[i] - 1) > 1e-12)
+            fail_msg("case %d: world %d: %zu: %.17g, brute force %.17g", number,
+                (int)p->search.world, i, plan.entry[i].cost.step_s,
+                brute.best_s[i]);
     for (size_t i = 0; i < plan.entries; i++)
         mf_cost_free(&plan.entry[i].cost);
     free(plan.entry);
