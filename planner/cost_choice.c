@@ -427,34 +427,64 @@ static void trial_schedules(struct trial *trial, struct mf_blocks *blocks)
     }
 }
 
-/* Is even the mean of all stages too long? Then only whether one fits is of
- * interest.
+/* Leave out all schedules since even LEAST seconds are too long; as long as
+ * none of the layout has fit, see whether one does.
  */
-static bool trial_bounded(struct trial *trial, const struct mf_blocks *blocks)
+static void trial_skip(
+    struct trial *trial, const struct mf_blocks *blocks, double least)
 {
-    mf_pricer *pricer = trial->pricer;
     const struct mf_schedules *schedules = trial->schedules;
-    const struct mf_load *load = pricer->load;
+    const struct mf_load *load = trial->pricer->load;
     struct mf_best *best = trial->best;
-    double least = trial->factor * mf_step_least(&trial->c, &pricer->kinds,
-                                       blocks, &schedules->schedule[0]);
 
-    if (least <= pricer->bound_s)
-        return false;
-    for (int i = 0; i < schedules->count; i++) {
+    for (int i = 0; i < schedules->count && !best->fits; i++) {
         const struct mf_schedule *schedule = &schedules->schedule[i];
 
-        if (!best->fits && schedule_suits(trial, schedule)) {
+        if (schedule_suits(trial, schedule)) {
             trial->settings.vpp = schedule->vpp;
             best->fits = mf_memory_fits(
-                trial->c.rates, mf_step_peak(&trial->c, &pricer->kinds, blocks,
-                                    schedule, load));
+                trial->c.rates, mf_step_peak(&trial->c, &trial->pricer->kinds,
+                                    blocks, schedule, load));
             best->step_s = least;
         }
-        best->bounded++;
         load += schedule->classes;
     }
+    best->bounded += schedules->count;
     trial->any = true;
+}
+
+/* Is even the mean of all stages too long? */
+static bool trial_bounded(struct trial *trial, const struct mf_blocks *blocks)
+{
+    double least =
+        trial->factor * mf_step_least(&trial->c, &trial->pricer->kinds, blocks,
+                            &trial->schedules->schedule[0]);
+
+    if (least <= trial->pricer->bound_s)
+        return false;
+    trial_skip(trial, blocks, least);
+    return true;
+}
+
+/* The same before recomputation is known, which only adds to a layer; EP
+ * overlap is what takes from it.
+ */
+static bool trial_bounded_early(struct trial *trial, const struct mf_base *base)
+{
+    const struct mf_pricer *pricer = trial->pricer;
+    double least = (1 - 1e-9) * (double)trial->c.micro_batches * base->seconds /
+                   (double)trial->c.layout->pp *
+                   mf_published_least(pricer->published);
+    struct mf_blocks blocks;
+
+    if (trial->settings.ep_overlap || least <= pricer->bound_s)
+        return false;
+    for (int i = 0; i < trial->choices.recomputes; i++) {
+        trial->settings.recompute = trial->choices.recompute[i];
+        if (!trial->best->fits)
+            mf_live_fill(&trial->c, &pricer->kinds, &blocks.live);
+        trial_skip(trial, &blocks, least);
+    }
     return true;
 }
 
@@ -475,6 +505,8 @@ static void trial_step(struct trial *trial)
     const struct mf_base *base = pricer_base(pricer, &trial->c);
     struct mf_blocks blocks;
 
+    if (trial_bounded_early(trial, base))
+        return;
     for (int i = 0; i < trial->schedules->count; i++)
         pricer->done[i] = INFINITY;
     for (int i = 0; i < trial->choices.recomputes; i++) {

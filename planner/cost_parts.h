@@ -162,6 +162,7 @@ void mf_stage_fill(const struct mf_model *model, int64_t pp, int64_t vpp,
 struct mf_kinds {
     int count;
     struct mf_layer_kind kind[MF_KINDS_MAX];
+    double layers[MF_KINDS_MAX]; /* of each */
     int mtp; /* which one an MTP layer is of */
 };
 
@@ -272,6 +273,7 @@ static inline double mf_row_width(const struct mf_model *model)
  */
 struct mf_base {
     struct mf_work layer[MF_KINDS_MAX]; /* [kinds] */
+    double seconds;                     /* of all layers, both passes */
 };
 
 struct mf_blocks {

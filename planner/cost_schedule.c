@@ -17,9 +17,11 @@ void mf_kinds_fill(const struct mf_model *model, struct mf_kinds *kinds)
         int *n = &number[kind.mixer][kind.ffn];
 
         if (!*n) {
+            kinds->layers[kinds->count] = 0;
             kinds->kind[kinds->count++] = kind;
             *n = kinds->count;
         }
+        kinds->layers[*n - 1]++;
         kinds->mtp = *n - 1;
     }
 }

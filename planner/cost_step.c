@@ -84,8 +84,13 @@ static void blocks_fill_ends(
 void mf_base_fill(
     const struct mf_case *c, const struct mf_kinds *kinds, struct mf_base *out)
 {
-    for (int i = 0; i < kinds->count; i++)
+    out->seconds = 0;
+    for (int i = 0; i < kinds->count; i++) {
         mf_work_base(c, kinds->kind[i], &out->layer[i]);
+        for (int d = 0; d < MF_DIRECTIONS; d++)
+            out->seconds += kinds->layers[i] *
+                            mf_work_sum(&out->layer[i], (enum mf_direction)d);
+    }
 }
 
 void mf_blocks_fill(const struct mf_case *c, const struct mf_kinds *kinds,

@@ -105,7 +105,10 @@ static double octaves(int32_t a, int32_t b)
         return 0;
     if (a < 1 || b < 1)
         return 0.5;
-    d = log2((double)a / (double)b);
+    if ((a & (a - 1)) == 0 && (b & (b - 1)) == 0)
+        d = __builtin_ctzl((unsigned long)a) - __builtin_ctzl((unsigned long)b);
+    else
+        d = log2((double)a / (double)b);
     return d * d;
 }
 
@@ -263,6 +266,11 @@ double mf_published_factor(const struct mf_published *published,
         sum += p->run[i].weight *
                mf_published_covariance(&mf_published_spreads, &run, &p->run[i]);
     return exp(fmax(-FACTOR_LOG_MAX, fmin(FACTOR_LOG_MAX, sum)));
+}
+
+double mf_published_least(const struct mf_published *published)
+{
+    return published ? exp(-FACTOR_LOG_MAX) : 1;
 }
 
 /* What is left of the variance when the runs at hand are known: by Cholesky's

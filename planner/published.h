@@ -73,6 +73,8 @@ struct mf_published *mf_published_create(const struct mf_model *model,
     const struct mf_cluster *cluster, const struct mf_coefficients *set,
     bool *failed);
 void mf_published_free(struct mf_published *published);
+/* No factor is smaller. */
+double mf_published_least(const struct mf_published *published);
 /* Times the seconds of the formulas; PUBLISHED may be NULL. */
 double mf_published_factor(const struct mf_published *published,
     const struct mf_layout *layout, const struct mf_settings *settings);
