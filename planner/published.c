@@ -57,6 +57,15 @@ int mf_source_find(const char *text)
     return -1;
 }
 
+int mf_published_runs_of(int source)
+{
+    int count = 0;
+
+    for (int i = 0; i < mf_published_run_count; i++)
+        count += source < 0 || mf_published_runs[i].source == source;
+    return count;
+}
+
 void mf_published_describe(const struct mf_model *model, const char *device,
     int source, const struct mf_layout *layout,
     const struct mf_settings *settings, struct mf_published_run *run)

@@ -51,6 +51,8 @@ void mf_published_describe(const struct mf_model *model, const char *device,
 extern const struct mf_published_run mf_published_runs[];
 extern const int mf_published_run_count;
 extern const struct mf_published_spreads mf_published_spreads;
+/* How many of them are from SOURCE; -1: all. */
+int mf_published_runs_of(int source);
 /* Kinds of devices: Hopper, B200, B300, racks of Blackwell. */
 enum mf_kind { MF_KIND_HOPPER, MF_KIND_B200, MF_KIND_B300, MF_KIND_RACK };
 enum mf_kind mf_published_kind(const char *device);

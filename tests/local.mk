@@ -28,6 +28,7 @@ include tests/command/local.mk
 include tests/golden/local.mk
 include tests/testbed/local.mk
 include tests/fuzz/local.mk
+include tests/accuracy/local.mk
 
 if WITH_CMOCKA
 check_PROGRAMS += $(unit_tests)

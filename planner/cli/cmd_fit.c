@@ -15,6 +15,7 @@
 #include "planner/cli/inputs.h"
 #include "planner/cluster_read.h"
 #include "planner/fit.h"
+#include "planner/published.h"
 
 /* ---- the sets there are ---- */
 
@@ -38,6 +39,32 @@ static json_t *saved_json(const struct mfdb_coefficients *set)
         number_json(set->error_after), "coefficients", values);
 }
 
+/* Those that come with the program, fitted to published runs. */
+static json_t *shipped_json(void)
+{
+    json_t *list = json_array();
+
+    for (int i = -1; i < mf_source_count; i++)
+        json_array_append_new(
+            list, json_pack("{s:s, s:s?, s:i}", "name",
+                      i < 0 ? "published" : mf_sources[i].name, "document",
+                      i < 0 ? NULL : mf_sources[i].pattern, "runs",
+                      mf_published_runs_of(i)));
+    return list;
+}
+
+static void shipped_print(void)
+{
+    printf("\nfitted to published runs; --coefficients takes the name, or the "
+           "document's\n%-18s %5s  %s\n",
+        "name", "runs", "document");
+    for (int i = -1; i < mf_source_count; i++)
+        printf("%-18s %5d  %s\n", i < 0 ? "published" : mf_sources[i].name,
+            mf_published_runs_of(i),
+            i < 0 ? "(all; what predictions for GPUs begin with)"
+                  : mf_sources[i].pattern);
+}
+
 static int list_print(const struct mf_cli *cli, struct mfdb_coefficients *sets,
     size_t count, struct mf_error *err)
 {
@@ -50,12 +77,14 @@ static int list_print(const struct mf_cli *cli, struct mfdb_coefficients *sets,
             printf("%4" PRId64 "  %-24s %-24s %5" PRId64 " %7.1f%% %7.1f%%\n",
                 sets[i].id, sets[i].name, sets[i].scope, sets[i].samples,
                 100 * sets[i].error_before, 100 * sets[i].error_after);
+        shipped_print();
         return 0;
     }
     list = json_array();
     for (size_t i = 0; i < count; i++)
         json_array_append_new(list, saved_json(&sets[i]));
-    return mf_cli_print_json(json_pack("{s:o}", "sets", list), err);
+    return mf_cli_print_json(
+        json_pack("{s:o, s:o}", "sets", list, "shipped", shipped_json()), err);
 }
 
 static int fit_list(const struct mf_cli *cli, mfdb *db, struct mf_error *err)

@@ -12,8 +12,8 @@
 
 enum { HOPPER = 1, B200 = 2, B300 = 4, RACK = 8 };
 #define BLACKWELL (B200 | B300 | RACK)
-#define EFA 16
-#define EFA_HOPPER 32
+#define EFA FIT_EFA
+#define EFA_HOPPER FIT_EFA_HOPPER
 #define EVERY (HOPPER | BLACKWELL)
 
 const struct parameter fit_parameters[] = {
@@ -77,9 +77,8 @@ unsigned fit_kind(const struct row *row)
     return HOPPER;
 }
 
-static int parameters(const struct fit_bed *bed)
+static int parameters(void)
 {
-    (void)bed;
     return fit_parameter_count + mf_source_count;
 }
 
@@ -203,7 +202,7 @@ static void residuals(struct fit_bed *bed, struct fitted *fit, const double *x,
 static void step(struct fit_bed *bed, struct fitted *fit,
     struct mf_plan_entry *settled, double *columns)
 {
-    size_t n = fit->n, p = (size_t)parameters(bed);
+    size_t n = fit->n, p = (size_t)parameters();
     static double normal[PARAMETERS_MAX * PARAMETERS_MAX];
     double right[PARAMETERS_MAX];
     double *white = malloc(n * sizeof *white), h = 0.01;
@@ -264,7 +263,7 @@ void fit_run(struct fit_bed *bed, const struct row **row, size_t n,
     struct fitted *out, int rounds)
 {
     struct mf_plan_entry *settled = calloc(n, sizeof *settled);
-    double *columns = malloc(n * (size_t)parameters(bed) * sizeof *columns);
+    double *columns = malloc(n * (size_t)parameters() * sizeof *columns);
 
     out->n = n;
     out->row = row;

@@ -15,6 +15,10 @@
 
 #define PARAMETERS_MAX 128
 
+/* Kinds of devices, 1 << enum mf_kind; and what only EFA's runs have. */
+#define FIT_EFA 16u
+#define FIT_EFA_HOPPER 32u
+
 struct parameter {
     int coef;
     unsigned kinds; /* of devices, see fit_kind */

@@ -51,9 +51,9 @@ static void write_sources(FILE *file, const double *x)
     double hopper = 1, tier = 1;
 
     for (int i = 0; i < fit_parameter_count; i++) {
-        if (fit_parameters[i].kinds == 32)
+        if (fit_parameters[i].kinds == FIT_EFA_HOPPER)
             hopper = exp(x[i]);
-        if (fit_parameters[i].kinds == 16)
+        if (fit_parameters[i].kinds == FIT_EFA)
             tier = exp(x[i]);
     }
     fprintf(
