@@ -13,13 +13,13 @@ tests_accuracy_accuracy_LDADD = libmoefold-planner.a libmoefold-layout.a \
 CLEANFILES += tests/accuracy/accuracy
 
 # A folder with the tables of tests/data/measured.
-ACCURACY_DATA = $(srcdir)/tests/data/measured
+MEASURED_FOLDER = $(srcdir)/tests/data/measured
 ACCURACY_FLAGS =
 
 accuracy: tests/accuracy/accuracy
-	tests/accuracy/accuracy $(ACCURACY_DATA) $(ACCURACY_FLAGS)
+	tests/accuracy/accuracy $(MEASURED_FOLDER) $(ACCURACY_FLAGS)
 accuracy-table: tests/accuracy/accuracy
-	tests/accuracy/accuracy $(ACCURACY_DATA) \
+	tests/accuracy/accuracy $(MEASURED_FOLDER) \
 	    $(srcdir)/planner/published_table.c
 .PHONY: accuracy accuracy-table
 
