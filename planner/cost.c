@@ -267,7 +267,7 @@ int mf_pricer_note(
             cost, err, "the devices' memory is not known: fits is not checked");
     if (!pricer->rates.cpu &&
         mf_cost_note(cost, err,
-            "memory: peak %.1f GiB + 4 %% (allocator) + 1.5 GiB (driver, NCCL) "
+            "memory: peak %.1f GiB + 1 %% (allocator) + 1 GiB (driver, NCCL) "
             "against %.1f GiB",
             cost->peak_bytes / gib, device / gib))
         return -1;

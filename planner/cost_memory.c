@@ -19,11 +19,11 @@
 #define WORKSPACE_BYTES (104 * MIB)
 #define GROUPED_WORKSPACE_BYTES (24 * MIB)
 
-/* A caching allocator reserves 4 to 9 % more than it hands out; the driver,
- * NCCL and fragments take the rest.
+/* A caching allocator reserves more than it hands out, 4 to 9 % where there is
+ * room and less where there is none; the driver and NCCL take the rest.
  */
-#define RESERVE_FACTOR 1.04
-#define RESERVE_BYTES (1536 * MIB)
+#define RESERVE_FACTOR 1.01
+#define RESERVE_BYTES (1024 * MIB)
 
 bool mf_memory_fits(const struct mf_cost_rates *rates, double peak_bytes)
 {
@@ -203,6 +203,14 @@ static double mixer_width(const struct mf_case *c, enum mf_mixer mixer)
     }
 }
 
+/* Bytes of a number that is kept as the input of a product, for the gradient of
+ * its weights: in 8-bit training it is kept in 8 bits.
+ */
+static double input_bytes(const struct mf_case *c)
+{
+    return c->low ? 1 : c->rates->element_bytes;
+}
+
 /* Is what MODULE makes computed again rather than kept? */
 static bool drops(const struct mf_case *c, enum mf_module module)
 {
@@ -234,7 +242,7 @@ static double attention_activations(
     } else {
         wide = mixer_width(c, mixer);
     }
-    return c->tokens * w * (h * (1 + norm) + narrow) +
+    return c->tokens * (h * w + (h * norm + narrow) * input_bytes(c)) +
            c->wide_tokens * (wide * w + q * 4);
 }
 
@@ -254,9 +262,10 @@ static double moe_activations(const struct mf_case *c)
     bool selective = drops(c, MF_MODULE_MOE_ACT);
     double w = c->rates->element_bytes, h = mf_row_width(m);
     double f = (double)m->moe_ffn / (double)c->layout->etp;
-    double kept = (m->gated ? 2 : 1) + (selective ? 0 : 1);
-    double bytes =
-        c->held_rows * (h + kept * f) * w + c->tokens * (double)m->experts * 8;
+    double up = m->gated ? 2 : 1;
+    double bytes = c->held_rows * (h * input_bytes(c) + up * f * w +
+                                      (selective ? 0 : f * input_bytes(c))) +
+                   c->tokens * (double)m->experts * 8;
 
     if (drops(c, MF_MODULE_MOE))
         return 0;
@@ -275,7 +284,7 @@ static double layer_activations(
     if (kind.mixer != MF_MIXER_NONE)
         bytes += attention_activations(c, kind.mixer);
     if (kind.ffn != MF_FFN_NONE)
-        bytes += c->tokens * h * w * (1 + norm);
+        bytes += c->tokens * h * (w + norm * input_bytes(c));
     if (kind.ffn == MF_FFN_DENSE && !drops(c, MF_MODULE_MLP))
         bytes += mlp_activations(c, (double)c->model->dense_ffn);
     if (kind.ffn == MF_FFN_MOE)
