@@ -40,8 +40,7 @@ void mf_pricer_forget(mf_pricer *pricer)
     free(pricer->schedules);
     pricer->schedules = NULL;
     pricer->schedules_count = 0;
-    for (int i = 0; pricer->slot && i < MF_BASE_SLOTS; i++)
-        pricer->slot[i].full = false;
+    memset(pricer->full, 0, sizeof pricer->full);
     pricer->remembers = false;
 }
 
@@ -343,13 +342,14 @@ static const struct mf_base *pricer_base(
         .place = {c->place[MF_GROUP_TP], c->place[MF_GROUP_CP],
             c->place[MF_GROUP_EP], c->place[MF_GROUP_ETP],
             c->place[MF_GROUP_ETP_EP]}};
-    struct mf_base_slot *slot = &pricer->slot[key_hash(&key)];
+    size_t i = key_hash(&key);
+    struct mf_base_slot *slot = &pricer->slot[i];
 
-    if (slot->full && !memcmp(&slot->key, &key, sizeof key))
+    if (pricer->full[i] && !memcmp(&slot->key, &key, sizeof key))
         return &slot->base;
     mf_base_fill(c, &pricer->kinds, &slot->base);
     slot->key = key;
-    slot->full = true;
+    pricer->full[i] = true;
     return &slot->base;
 }
 
@@ -564,7 +564,7 @@ static int trial_prepare(struct trial *trial, struct mf_error *err)
         return 0;
     }
     if (!pricer->slot)
-        pricer->slot = calloc(MF_BASE_SLOTS, sizeof *pricer->slot);
+        pricer->slot = malloc(MF_BASE_SLOTS * sizeof *pricer->slot);
     if (pricer->slot)
         trial->schedules = pricer_schedules(pricer, s, trial->c.layout->pp);
     if (!trial->schedules)

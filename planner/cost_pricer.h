@@ -18,7 +18,6 @@ struct mf_base_key {
 
 struct mf_base_slot {
     struct mf_base_key key;
-    bool full;
     struct mf_base base;
 };
 
@@ -47,8 +46,9 @@ struct mf_pricer {
     struct mf_settings settings; /* that the tables below hold for */
     bool remembers;
     double alpha, token_flops;
-    bool assumed; /* a figure of the cluster is */
-    struct mf_base_slot *slot;
+    bool assumed;              /* a figure of the cluster is */
+    struct mf_base_slot *slot; /* large: pages that are not used stay out */
+    bool full[MF_BASE_SLOTS];
     struct mf_schedules *schedules;
     int schedules_count;
     struct mf_load *load; /* of the layout under way */

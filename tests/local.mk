@@ -61,3 +61,11 @@ TEST_BINDIR = $(abs_top_builddir)
 check-testbed: $(bin_PROGRAMS)
 	$(MAKE) -j1 $(AM_MAKEFLAGS) check-TESTS TESTS='$(testbed_tests)'
 .PHONY: check-testbed
+
+# Rates, side by side in one run; nothing is judged.
+bench: bench-search
+bench-search: $(bin_PROGRAMS)
+	MOEFOLD_SRCDIR='$(abs_top_srcdir)' MOEFOLD_BINDIR='$(TEST_BINDIR)' \
+	    $(BASH) $(srcdir)/tests/bench/search
+.PHONY: bench bench-search
+EXTRA_DIST += tests/bench/search

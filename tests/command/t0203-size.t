@@ -102,4 +102,54 @@ expect 'bars' 0 moefold explain "${seed[@]}" --recompute full \
 expect_line 'show where time goes' 'experts +[0-9.]+ %  #+'
 check 'explain in 80 columns' sh -c '! grep -qE "^.{81}" "$1"' - "$OUT"
 
+# Users' problems. Megatron-LM#4050: experts are not cut by tp. One layer of
+# Mixtral-8x7B has 1,409,286,144 expert parameters, 176,160,768 a rank at ep 8.
+grads() { # LAYOUT: bytes of fp32 gradients of one rank
+    moefold predict --model "$mixtral" --cluster dgx-h100:1 --world 8 \
+        --global-batch 8 --layout "$1" --shard none --json |
+        jq .memory.grads
+}
+experts() { # with tp 1 and 8: what does not depend on tp is the experts'
+    echo "$(grads "$1") $(grads "$2")"
+}
+experts tp1.dp8/ep8 tp1.dp8/ep4 >cut
+check 'ep 4 holds as many experts again as ep 8' awk \
+    '{ exit ($2 - $1) != 32 * 4 * 176160768 }' cut
+experts tp8/ep8 tp8/etp8 >cut
+check 'ep 8 and etp 8 hold the same' awk '{ exit $1 != $2 }' cut
+
+# Megatron-LM#2762: Qwen3-30B-A3B with micro batch 1 on one node.
+qwen() { # WORLD EP
+    moefold predict --model "$models/Qwen3-30B-A3B.json" --cluster dgx-h100:2 \
+        --world "$1" --layout "tp1/ep$2" --global-batch 16 --json
+}
+expect 'one node' 3 qwen 8 8
+expect_json 'holds 76.8 GB before any token' \
+    '(.static_bytes / 76.8e9 - 1 | fabs) < 0.01'
+expect 'two nodes with ep 16' 0 qwen 16 16
+expect_json 'hold 43 GB' '.fits and (.static_bytes / 43e9 - 1 | fabs) < 0.01'
+qwen 16 8 >"$OUT"
+expect_json 'and with ep 8 54 GB' '(.static_bytes / 54e9 - 1 | fabs) < 0.01'
+
+# Megatron-LM#1445: what fits balanced is at risk when routing shifts.
+risk() { # GINI
+    moefold predict --model "$models/Qwen3-30B-A3B.json" --cluster dgx-h100:2 \
+        --world 16 --layout tp1/ep16 --global-batch 16 --imbalance "$1" --json
+}
+risk 0 >balanced
+risk 0.5 >shifted
+check 'imbalance raises memory' jq -en --slurpfile a balanced \
+    --slurpfile b shifted '$b[0].peak_bytes > 1.02 * $a[0].peak_bytes'
+
+# Megatron-LM#1258: with more dp at a fixed batch and ep, gradients take more.
+scaled() { # DP
+    moefold predict --model "$mixtral" --cluster dgx-h100:32 --json \
+        --world "$((4 * $1))" --layout "tp4.dp$1/ep4" --global-batch 256 \
+        --recompute full | jq '(.breakdown.grad_reduce_expert // 0)
+            + (.breakdown.grad_reduce_dense // 0), .step_s'
+}
+{ scaled 8; scaled 32; } | paste -s >shares
+check 'their share is shown to grow' awk '{ exit !($3 / $4 > 2 * $1 / $2) }' \
+    shares
+
 done_testing

@@ -216,6 +216,58 @@ static void nothing_fits(void **state)
     small_down(&s);
 }
 
+/* Layouts at random, priced one after another from the same tables, against a
+ * prediction of each on its own.
+ */
+static void equals_predict(void **unused)
+{
+    static const int64_t pp[] = {1, 2, 4, 8}, tp[] = {1, 2, 4, 8};
+    static const int64_t cp[] = {1, 2}, ep[] = {1, 2, 4, 8}, etp[] = {1, 2};
+    struct mf_settings settings = bed_settings(1024);
+    struct mf_coefficients set;
+    struct mf_cluster cluster;
+    struct mf_error err = {0};
+    struct mf_model model;
+    uint64_t state = 97;
+    mf_pricer *pricer;
+
+    (void)unused;
+    bed_model("DeepSeek-V3.json", &model);
+    bed_h100(&cluster, 16);
+    mf_coefficients_prior(&cluster, &set);
+    settings.micro_batch = settings.vpp = 0;
+    settings.first_layers = settings.last_layers = -1;
+    settings.recompute = MF_RECOMPUTE_AUTO;
+    settings.dispatcher = MF_DISPATCHER_AUTO;
+    pricer = mf_pricer_create(&model, &cluster, 128, MF_SCOPE_STEP, &set, &err);
+    assert_non_null(pricer);
+    for (int i = 0; i < 1000; i++) {
+        struct mf_plan_entry entry = {.layout = {.tp = bed_pick(&state, tp, 4),
+                                          .cp = bed_pick(&state, cp, 2),
+                                          .pp = bed_pick(&state, pp, 4),
+                                          .etp = bed_pick(&state, etp, 2),
+                                          .ep = bed_pick(&state, ep, 4),
+                                          .order = mf_order_default()}};
+        struct mf_best best;
+
+        assert_int_equal(mf_layout_resolve(&entry.layout, 128, ~0u, &err), 0);
+        if (mf_pricer_best(pricer, &entry.layout, &settings, &best, &err))
+            fail_msg("%s", err.text);
+        assert_true(best.priced > 0);
+        entry.settings = best.settings;
+        if (mf_cost_predict(
+                &model, &cluster, MF_SCOPE_STEP, &set, &entry, &err))
+            fail_msg("%s", err.text);
+        assert_true(fabs(entry.cost.step_s / best.step_s - 1) <= 1e-12);
+        assert_true(fabs(entry.cost.peak_bytes / best.peak_bytes - 1) <= 1e-12);
+        assert_int_equal(entry.cost.fits, best.fits);
+        mf_cost_free(&entry.cost);
+    }
+    mf_pricer_free(pricer);
+    mf_cluster_free(&cluster);
+    mf_model_free(&model);
+}
+
 struct rule {
     const char *model, *layout;
     int64_t world, micro, vpp, batch, seq;
@@ -293,6 +345,7 @@ int main(void)
         cmocka_unit_test(fixed_axes),
         cmocka_unit_test(coupled_only),
         cmocka_unit_test(nothing_fits),
+        cmocka_unit_test(equals_predict),
         cmocka_unit_test(rules),
     };
 
