@@ -163,7 +163,7 @@ struct mf_kinds {
     int count;
     struct mf_layer_kind kind[MF_KINDS_MAX];
     double layers[MF_KINDS_MAX]; /* of each */
-    int mtp; /* which one an MTP layer is of */
+    int mtp;                     /* which one an MTP layer is of */
 };
 
 void mf_kinds_fill(const struct mf_model *model, struct mf_kinds *kinds);

@@ -25,7 +25,8 @@ expect_json 'is too slow' \
     '.plans[0].tokens_per_s_per_gpu * .world * 30 * 86400 < 1e12'
 expect 'an impossible deadline' 3 moefold size "${job[@]}" --tokens 1000T \
     --days 1 --json
-expect_json 'has no world, and a curve' '.world == null and (.curve | length) > 3'
+expect_json 'has no world, and a curve' \
+    '.world == null and (.curve | length) > 3'
 expect 'a budget' 0 moefold size "${job[@]}" --tokens 1T --gpu-hours 80K --json
 expect_json 'is kept' '.gpu_hours <= 80000'
 expect 'memory alone' 0 moefold size "${job[@]}" --json
@@ -112,11 +113,11 @@ grads() { # LAYOUT: bytes of fp32 gradients of one rank
 experts() { # with tp 1 and 8: what does not depend on tp is the experts'
     echo "$(grads "$1") $(grads "$2")"
 }
-experts tp1.dp8/ep8 tp1.dp8/ep4 >cut
+experts tp1.dp8/ep8 tp1.dp8/ep4 >cut.txt
 check 'ep 4 holds as many experts again as ep 8' awk \
-    '{ exit ($2 - $1) != 32 * 4 * 176160768 }' cut
-experts tp8/ep8 tp8/etp8 >cut
-check 'ep 8 and etp 8 hold the same' awk '{ exit $1 != $2 }' cut
+    '{ exit ($2 - $1) != 32 * 4 * 176160768 }' cut.txt
+experts tp8/ep8 tp8/etp8 >cut.txt
+check 'ep 8 and etp 8 hold the same' awk '{ exit $1 != $2 }' cut.txt
 
 # Megatron-LM#2762: Qwen3-30B-A3B with micro batch 1 on one node.
 qwen() { # WORLD EP
