@@ -77,6 +77,8 @@ libmoefold_planner_a_SOURCES += \
     planner/cost_schedule.c planner/cost_time.c planner/cost_parts.h \
     planner/cost_place.h \
     planner/published.c planner/published_table.c planner/published.h \
+    planner/kernel.c planner/kernel_table.c planner/kernel.h \
+    planner/kernel_table.h \
     planner/search.c planner/search_order.c planner/search_rank.c \
     planner/search_parts.h \
     planner/fit.c planner/fit_rows.c planner/fit_solve.c planner/fit_rows.h

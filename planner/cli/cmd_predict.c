@@ -11,6 +11,7 @@
 #include "planner/cli/fitted.h"
 #include "planner/cli/inputs.h"
 #include "planner/cost.h"
+#include "planner/kernel.h"
 
 #define GIB 1073741824.0
 
@@ -119,11 +120,36 @@ static int predict_note(
         mf_cli_value(cli, "model"));
 }
 
+/* One kernel instead of a step. */
+static int predict_kernel(
+    const struct mf_cli *cli, const char *text, struct mf_error *err)
+{
+    const char *gpu = mf_cli_value(cli, "gpu");
+    struct mf_kernel_price price;
+
+    if (!gpu)
+        return mf_error_set(
+            err, MF_INVALID, "--kernel needs --gpu NAME, such as --gpu h100");
+    if (mf_kernel_price(text, gpu, &price, err))
+        return -1;
+    if (mf_cli_json(cli))
+        return mf_cli_print_json(
+            json_pack("{s:s, s:s, s:f, s:f, s:f}", "kernel", text, "gpu", gpu,
+                "seconds", price.seconds, "low", price.low, "high", price.high),
+            err);
+    printf("%s on %s: %.4g us (%.4g to %.4g)\n", text, gpu, 1e6 * price.seconds,
+        1e6 * price.low, 1e6 * price.high);
+    return MF_OK;
+}
+
 static int predict_run(struct mf_cli *cli, struct mf_error *err)
 {
+    const char *kernel = mf_cli_value(cli, "kernel");
     struct predict p = {0};
     int rc = -1;
 
+    if (kernel)
+        return predict_kernel(cli, kernel, err);
     if (predict_read(cli, &p, err) ||
         mf_inputs_coefficients(cli, &p.cluster, &p.set, err) ||
         mf_cost_predict(&p.model, &p.cluster, p.scope, &p.set, &p.entry, err) ||
@@ -150,6 +176,8 @@ out:
 
 static const struct mf_option predict_options[] = {
     {"scope", "S", "step, or moe: what moefold-run runs (step)"},
+    {"kernel", "K", "one kernel, such as gemm:M,N,K"},
+    {"gpu", "NAME", "the device of --kernel, such as h100"},
     {NULL, NULL, NULL},
 };
 

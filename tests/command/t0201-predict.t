@@ -76,4 +76,33 @@ expect_json 'two layouts, term by term' \
     and (.terms | length) > 10 and all(.terms[]; .name and (.a | type) ==
     "number" and (.b | type) == "number")'
 
+# One kernel. The figures are measured ones: NCCL's all-gather of 16 MiB over 8
+# H100 at a bus rate of 213 GB/s, and a square bf16 product of 4096 on H100 at
+# 75 to 90 % of 989 TFLOP/s.
+expect 'a collective' 0 \
+    moefold predict --kernel all_gather:8,16777216 --gpu h100 --json
+expect_json 'as it was measured' \
+    '(16777216 * 7 / 8 / .seconds / 213e9 - 1 | fabs) < 0.1
+    and .low < .seconds and .seconds < .high'
+expect 'a product' 0 \
+    moefold predict --kernel gemm:4096,4096,4096 --gpu h100 --json
+expect_json 'at a rate that was measured' \
+    '(2 * 4096 * 4096 * 4096 / .seconds / 989e12) as $share
+    | $share > 0.75 and $share < 0.9'
+expect 'a kernel without its GPU' 2 moefold predict --kernel gemm:1,2,3
+expect_error 'asks for it' '--gpu'
+expect 'too few numbers' 2 moefold predict --kernel gemm:1,2 --gpu h100
+expect 'a kernel nobody measured' 2 \
+    moefold predict --kernel all_reduce:3,100 --gpu h100
+expect 'modules to recompute' 0 moefold predict "${job[@]}" \
+    --layout tp2.dp8.pp8/ep8 --recompute moe_act,layernorm --json
+expect_json 'are shown' '.recompute == "moe_act,layernorm"'
+expect 'an unknown module' 2 moefold predict "${job[@]}" \
+    --layout tp2.dp8.pp8/ep8 --recompute moe_act,foo
+expect 'coefficients of a source' 0 moefold predict "${job[@]}" \
+    --layout tp2.dp8.pp8/ep8 --imbalance 0 --capacity-factor 1 \
+    --micro-batch auto --vpp auto --coefficients folding-paper --json
+# arXiv 2504.14960, table 3: 49.3 % MFU.
+expect_json 'as the source measured' '(.mfu / 0.493 - 1 | fabs) < 0.1'
+
 done_testing
