@@ -5,8 +5,14 @@
 
 #include <math.h>
 #include <string.h>
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
 
 #include "kernels/vector.h"
+
+/* More than a share of the last-level cache. */
+#define STREAM_BYTES ((int64_t)32 << 20)
 
 /* to[n] = factor * from[n], or += with ADD: a product and a sum, each rounded.
  */
@@ -32,14 +38,55 @@ MFK_INLINE void scaled(
     }
 }
 
+#ifdef __SSE__
+/* Past the caches, as memcpy does with large blocks: rows this many are not
+ * read again before they are gone, and lines need not be fetched to be
+ * overwritten.
+ */
+static void copy_streaming(int64_t n, const float *from, float *to)
+{
+    for (int64_t i = 0; i < n; i += 4)
+        _mm_stream_ps(to + i, _mm_loadu_ps(from + i));
+}
+
+static bool streams(int64_t rows, int64_t hidden, const float *to)
+{
+    return hidden % 4 == 0 && (uintptr_t)to % 16 == 0 &&
+           rows > (STREAM_BYTES / (int64_t)sizeof *to) / hidden;
+}
+#else
+static void copy_streaming(int64_t n, const float *from, float *to)
+{
+    memcpy(to, from, (size_t)n * sizeof *to);
+}
+
+static bool streams(int64_t rows, int64_t hidden, const float *to)
+{
+    (void)rows, (void)hidden, (void)to;
+    return false;
+}
+#endif
+
 void mfk_permute(int64_t tokens, int64_t topk, int64_t hidden, const float *x,
     const int64_t *place, float *rows)
 {
+    const bool stream = hidden > 0 && streams(tokens * topk, hidden, rows);
     const size_t bytes = (size_t)hidden * sizeof *x;
 
     for (int64_t t = 0; t < tokens; t++)
-        for (int64_t j = 0; j < topk; j++)
-            memcpy(rows + place[t * topk + j] * hidden, x + t * hidden, bytes);
+        for (int64_t j = 0; j < topk; j++) {
+            float *to = rows + place[t * topk + j] * hidden;
+
+            if (stream)
+                copy_streaming(hidden, x + t * hidden, to);
+            else
+                memcpy(to, x + t * hidden, bytes);
+        }
+#ifdef __SSE__
+    /* Others may be told of the rows next. */
+    if (stream)
+        _mm_sfence();
+#endif
 }
 
 void mfk_permute_to(int64_t tokens, int64_t topk, int64_t hidden,

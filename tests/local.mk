@@ -26,6 +26,7 @@ include tests/unit/runtime/local.mk
 include tests/unit/cli/local.mk
 include tests/command/local.mk
 include tests/golden/local.mk
+include tests/bench/local.mk
 include tests/testbed/local.mk
 include tests/fuzz/local.mk
 include tests/accuracy/local.mk

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/kernels.h"
@@ -135,6 +136,34 @@ static void add_and_scale(void **unused)
         assert_true(sum[i] == (float)(i + 2) / 2);
 }
 
+/* Large ones are written past the caches: every value, aligned or not. */
+static void large_permutes_move_all(void **unused)
+{
+    enum { MANY = 9000, MOST = 2 * MANY, WIDE = 512 };
+    float *x = malloc(MANY * WIDE * sizeof *x);
+    float *rows = aligned_alloc(64, (MOST * WIDE + 16) * sizeof *rows);
+    int64_t *target = malloc(MOST * sizeof *target);
+
+    (void)unused;
+    assert_true(x && rows && target);
+    for (int i = 0; i < MANY * WIDE; i++)
+        x[i] = (float)i;
+    for (int64_t i = 0; i < MOST; i++)
+        target[i] = i * 7919 % MOST; /* a prime that does not divide it */
+    for (int shift = 0; shift < 2; shift++) {
+        float *to = rows + shift;
+
+        memset(rows, 0xff, (MOST * WIDE + 16) * sizeof *rows);
+        mfk_permute(MANY, 2, WIDE, x, target, to);
+        for (int64_t i = 0; i < MOST; i++)
+            assert_memory_equal(
+                to + target[i] * WIDE, x + i / 2 * WIDE, WIDE * sizeof *x);
+    }
+    free(x);
+    free(rows);
+    free(target);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +172,7 @@ int main(void)
         cmocka_unit_test(unpermute_backward_is_the_transpose),
         cmocka_unit_test(swiglu_and_its_gradient),
         cmocka_unit_test(add_and_scale),
+        cmocka_unit_test(large_permutes_move_all),
     };
 
     return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
