@@ -105,4 +105,15 @@ expect 'coefficients of a source' 0 moefold predict "${job[@]}" \
 # arXiv 2504.14960, table 3: 49.3 % MFU.
 expect_json 'as the source measured' '(.mfu / 0.493 - 1 | fabs) < 0.1'
 
+# Predictions know shapes, never names.
+check 'no model is named in the cost model' test -z "$(grep -ilE \
+    'mixtral|qwen|deepseek|grok|llama|nemotron|moonlight' \
+    "$SRC"/planner/cost*.[ch] "$SRC"/planner/published*.[ch] \
+    "$SRC"/planner/coefficients.c "$SRC"/planner/kernel*.[ch])"
+expect 'the sources that come with the program' 0 \
+    moefold fit --list --json --db none.db
+expect_json 'have names, documents and runs' '(.shipped | length) > 20
+    and ([.shipped[] | select(.name == "published")][0].runs > 150)
+    and all(.shipped[]; (.runs | type) == "number")'
+
 done_testing
