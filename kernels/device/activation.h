@@ -21,8 +21,8 @@ MFD_KERNEL MFD_NAME(mfd_swiglu_)(mfd_i64 rows, mfd_i64 width,
         for (mfd_i64 i = MFD_THREAD; i < packs; i += MFD_THREADS) {
             float g[MFD_PACK], u[MFD_PACK];
 
-            MFD_NAME(mfd_unpack_)(
-                ((MFD_GLOBAL const uint4 *)(gate + at))[i], g);
+            MFD_NAME(mfd_unpack_)
+            (((MFD_GLOBAL const uint4 *)(gate + at))[i], g);
             MFD_NAME(mfd_unpack_)(((MFD_GLOBAL const uint4 *)(up + at))[i], u);
             for (int v = 0; v < MFD_PACK; v++) {
                 u[v] = g[v] / (1.0f + MFD_EXP(-g[v])) * u[v];
@@ -32,10 +32,9 @@ MFD_KERNEL MFD_NAME(mfd_swiglu_)(mfd_i64 rows, mfd_i64 width,
             ((MFD_GLOBAL uint4 *)(out + at))[i] = MFD_NAME(mfd_pack_)(u);
         }
         for (mfd_i64 i = MFD_THREAD; packs == 0 && i < width;
-            i += MFD_THREADS) {
+             i += MFD_THREADS) {
             const float g = MFD_LOAD(gate, at + i);
-            const float a =
-                g / (1.0f + MFD_EXP(-g)) * MFD_LOAD(up, at + i);
+            const float a = g / (1.0f + MFD_EXP(-g)) * MFD_LOAD(up, at + i);
 
             MFD_STORE(out, at + i, have_weights ? w * a : a);
         }
@@ -62,18 +61,18 @@ MFD_KERNEL MFD_NAME(mfd_swiglu_backward_)(mfd_i64 rows, mfd_i64 width,
         for (mfd_i64 i = MFD_THREAD; i < packs; i += MFD_THREADS) {
             float g[MFD_PACK], u[MFD_PACK], d[MFD_PACK];
 
-            MFD_NAME(mfd_unpack_)(
-                ((MFD_GLOBAL const uint4 *)(gate + at))[i], g);
+            MFD_NAME(mfd_unpack_)
+            (((MFD_GLOBAL const uint4 *)(gate + at))[i], g);
             MFD_NAME(mfd_unpack_)(((MFD_GLOBAL const uint4 *)(up + at))[i], u);
-            MFD_NAME(mfd_unpack_)(
-                ((MFD_GLOBAL const uint4 *)(dout + at))[i], d);
+            MFD_NAME(mfd_unpack_)
+            (((MFD_GLOBAL const uint4 *)(dout + at))[i], d);
             for (int v = 0; v < MFD_PACK; v++)
                 sum += mfd_swiglu_gradient(w, d[v], &g[v], &u[v]);
             ((MFD_GLOBAL uint4 *)(dgate + at))[i] = MFD_NAME(mfd_pack_)(g);
             ((MFD_GLOBAL uint4 *)(dup + at))[i] = MFD_NAME(mfd_pack_)(u);
         }
         for (mfd_i64 i = MFD_THREAD; packs == 0 && i < width;
-            i += MFD_THREADS) {
+             i += MFD_THREADS) {
             float g = MFD_LOAD(gate, at + i), u = MFD_LOAD(up, at + i);
 
             sum += mfd_swiglu_gradient(w, MFD_LOAD(dout, at + i), &g, &u);

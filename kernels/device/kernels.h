@@ -30,7 +30,7 @@ MFD_KERNEL mfd_widen(
     mfd_i64 n, MFD_GLOBAL const mfd_u16 *from, MFD_GLOBAL float *to)
 {
     for (mfd_i64 i = MFD_BLOCK * MFD_THREADS + MFD_THREAD; i < n;
-        i += MFD_BLOCKS * MFD_THREADS)
+         i += MFD_BLOCKS * MFD_THREADS)
         to[i] = mfd_from_bf16(from[i]);
 }
 
@@ -38,7 +38,7 @@ MFD_KERNEL mfd_narrow(
     mfd_i64 n, MFD_GLOBAL const float *from, MFD_GLOBAL mfd_u16 *to)
 {
     for (mfd_i64 i = MFD_BLOCK * MFD_THREADS + MFD_THREAD; i < n;
-        i += MFD_BLOCKS * MFD_THREADS)
+         i += MFD_BLOCKS * MFD_THREADS)
         to[i] = mfd_to_bf16(from[i]);
 }
 

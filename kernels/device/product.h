@@ -32,12 +32,10 @@ MFD_KERNEL mfd_product(mfd_i64 m, mfd_i64 n, mfd_i64 k,
                 sum[i][j] = 0;
         for (mfd_i64 p0 = 0; p0 < k; p0 += MFD_DEPTH) {
             for (mfd_i64 s = MFD_THREAD; s < MFD_DEPTH * MFD_TILE;
-                s += MFD_THREADS) {
+                 s += MFD_THREADS) {
                 /* Neighbours in memory to neighbouring threads. */
-                const mfd_i64 ap = a_column == 1 ? s % MFD_DEPTH
-                                                 : s / MFD_TILE;
-                const mfd_i64 ai = a_column == 1 ? s / MFD_DEPTH
-                                                 : s % MFD_TILE;
+                const mfd_i64 ap = a_column == 1 ? s % MFD_DEPTH : s / MFD_TILE;
+                const mfd_i64 ai = a_column == 1 ? s / MFD_DEPTH : s % MFD_TILE;
                 const mfd_i64 bp = b_row == 1 ? s % MFD_DEPTH : s / MFD_TILE;
                 const mfd_i64 bj = b_row == 1 ? s / MFD_DEPTH : s % MFD_TILE;
 
@@ -45,8 +43,7 @@ MFD_KERNEL mfd_product(mfd_i64 m, mfd_i64 n, mfd_i64 k,
                                  ? a[(top + ai) * a_row + (p0 + ap) * a_column]
                                  : 0;
                 bt[bp][bj] = left + bj < n && p0 + bp < k
-                                 ? b[(p0 + bp) * b_row +
-                                       (left + bj) * b_column]
+                                 ? b[(p0 + bp) * b_row + (left + bj) * b_column]
                                  : 0;
             }
             MFD_BARRIER();

@@ -78,8 +78,8 @@ MFD_FN mfd_i32 mfd_best(mfd_i64 experts, MFD_SHARED_PTR const float *choice,
 }
 
 /* The sum of the N best choices of a group that begins at expert FIRST. */
-MFD_FN float mfd_group_score(mfd_i64 first, mfd_i64 size, mfd_i64 n,
-    MFD_SHARED_PTR const float *choice)
+MFD_FN float mfd_group_score(
+    mfd_i64 first, mfd_i64 size, mfd_i64 n, MFD_SHARED_PTR const float *choice)
 {
     float last_value = 0, sum = 0;
     mfd_i32 last = -1;
@@ -91,8 +91,8 @@ MFD_FN float mfd_group_score(mfd_i64 first, mfd_i64 size, mfd_i64 n,
             if (last >= 0 &&
                 !mfd_before(last_value, last, choice[e], (mfd_i32)e))
                 continue;
-            if (mfd_before(choice[e], (mfd_i32)e,
-                    best < 0 ? 0 : choice[best], best))
+            if (mfd_before(
+                    choice[e], (mfd_i32)e, best < 0 ? 0 : choice[best], best))
                 best = (mfd_i32)e;
         }
         last = best;
@@ -182,8 +182,8 @@ MFD_KERNEL mfd_route(mfd_i64 tokens, mfd_i64 experts, mfd_i64 topk,
         }
         if (MFD_THREAD == 0)
             for (mfd_i64 j = 0; j < topk; j++)
-                weight[j] = scaling *
-                            (renormalize ? weight[j] / sum : weight[j]);
+                weight[j] =
+                    scaling * (renormalize ? weight[j] / sum : weight[j]);
         MFD_BARRIER();
     }
 }

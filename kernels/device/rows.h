@@ -69,8 +69,7 @@ MFD_KERNEL MFD_NAME(mfd_permute_)(mfd_i64 tokens, mfd_i64 topk, mfd_i64 hidden,
                     ((MFD_GLOBAL uint4 *)(rows + to * hidden))[i] = raw;
             }
         }
-        for (mfd_i64 i = MFD_THREAD; packs == 0 && i < hidden;
-            i += MFD_THREADS)
+        for (mfd_i64 i = MFD_THREAD; packs == 0 && i < hidden; i += MFD_THREADS)
             for (mfd_i64 j = 0; j < topk; j++) {
                 const mfd_i64 to = place[t * topk + j];
 
@@ -97,8 +96,7 @@ MFD_KERNEL MFD_NAME(mfd_collect_)(mfd_i64 rows, mfd_i64 hidden,
                 raw = ((MFD_GLOBAL const uint4 *)(from + at * hidden))[i];
             ((MFD_GLOBAL uint4 *)(to + r * hidden))[i] = raw;
         }
-        for (mfd_i64 i = MFD_THREAD; packs == 0 && i < hidden;
-            i += MFD_THREADS)
+        for (mfd_i64 i = MFD_THREAD; packs == 0 && i < hidden; i += MFD_THREADS)
             to[r * hidden + i] = at < 0 ? (MFD_E)0 : from[at * hidden + i];
     }
 }
@@ -128,9 +126,8 @@ MFD_KERNEL MFD_NAME(mfd_unpermute_)(mfd_i64 tokens, mfd_i64 topk,
 
                 if (at < 0)
                     continue;
-                MFD_NAME(mfd_unpack_)(
-                    ((MFD_GLOBAL const uint4 *)(rows + at * hidden))[i],
-                    value);
+                MFD_NAME(mfd_unpack_)
+                (((MFD_GLOBAL const uint4 *)(rows + at * hidden))[i], value);
                 for (int v = 0; v < MFD_PACK; v++)
                     sum[v] = any ? sum[v] + w * value[v] : w * value[v];
                 any = 1;
@@ -138,7 +135,7 @@ MFD_KERNEL MFD_NAME(mfd_unpermute_)(mfd_i64 tokens, mfd_i64 topk,
             ((MFD_GLOBAL uint4 *)to)[i] = MFD_NAME(mfd_pack_)(sum);
         }
         for (mfd_i64 i = MFD_THREAD; packs == 0 && i < hidden;
-            i += MFD_THREADS) {
+             i += MFD_THREADS) {
             float sum = 0;
             mfd_i32 any = 0;
 
@@ -179,8 +176,8 @@ MFD_KERNEL MFD_NAME(mfd_unpermute_backward_)(mfd_i64 tokens, mfd_i64 topk,
             float d[MFD_PACK], row[MFD_PACK];
 
             MFD_NAME(mfd_unpack_)(((MFD_GLOBAL const uint4 *)from)[i], d);
-            MFD_NAME(mfd_unpack_)(
-                ((MFD_GLOBAL const uint4 *)(rows + at * hidden))[i], row);
+            MFD_NAME(mfd_unpack_)
+            (((MFD_GLOBAL const uint4 *)(rows + at * hidden))[i], row);
             for (int v = 0; v < MFD_PACK; v++) {
                 sum += row[v] * d[v];
                 d[v] = w * d[v];
@@ -189,7 +186,7 @@ MFD_KERNEL MFD_NAME(mfd_unpermute_backward_)(mfd_i64 tokens, mfd_i64 topk,
                 MFD_NAME(mfd_pack_)(d);
         }
         for (mfd_i64 i = MFD_THREAD; at >= 0 && packs == 0 && i < hidden;
-            i += MFD_THREADS) {
+             i += MFD_THREADS) {
             const float d = MFD_LOAD(from, i);
 
             sum += MFD_LOAD(rows, at * hidden + i) * d;
@@ -206,14 +203,14 @@ MFD_KERNEL MFD_NAME(mfd_add_)(mfd_i64 n, float factor,
     MFD_GLOBAL const MFD_E *part, MFD_GLOBAL MFD_E *sum)
 {
     for (mfd_i64 i = MFD_BLOCK * MFD_THREADS + MFD_THREAD; i < n;
-        i += MFD_BLOCKS * MFD_THREADS)
+         i += MFD_BLOCKS * MFD_THREADS)
         MFD_STORE(sum, i, MFD_LOAD(sum, i) + factor * MFD_LOAD(part, i));
 }
 
-MFD_KERNEL MFD_NAME(mfd_scale_)(mfd_i64 n, float factor,
-    MFD_GLOBAL MFD_E *value)
+MFD_KERNEL MFD_NAME(mfd_scale_)(
+    mfd_i64 n, float factor, MFD_GLOBAL MFD_E *value)
 {
     for (mfd_i64 i = MFD_BLOCK * MFD_THREADS + MFD_THREAD; i < n;
-        i += MFD_BLOCKS * MFD_THREADS)
+         i += MFD_BLOCKS * MFD_THREADS)
         MFD_STORE(value, i, factor * MFD_LOAD(value, i));
 }

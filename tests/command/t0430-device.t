@@ -45,8 +45,7 @@ fault() { # NAME FILE SED-EXPRESSION
 fault 'a weight left out of the un-permute is found' rows.h \
     's/have_weights ? weights\[t \* topk + j\] : 1.0f/1.0f/'
 fault 'a row moved to another place is found' place.h \
-    's/place\[at + i\] = next++/place[at + i] = part[c * experts + e] + count[e]/;
-     s/count\[e\]/0/'
+    's/place\[at + i\] = next++/place[at + i] = part[c * experts + e]/'
 fault 'the wrong sign of an activation is found' activation.h \
     's/MFD_EXP(-g/MFD_EXP(g/'
 fault 'a product that ends early is found' product.h \
