@@ -19,9 +19,6 @@ static int setup_plan(struct mfr_run *run, struct mf_error *err)
     if (mfr_setup_plan(run->world, o->plan, &run->plan, err))
         return -1;
     run->have_plan = true;
-    if (mfr_device_choose(
-            run->world, o->backend, &run->plan, &run->device, err))
-        return -1;
     /* From here to the communicators all ranks see the same and agree. */
     if (mfr_setup_pick(&run->plan, o->pick, run->ranks, &run->entry, err))
         return mf_error_prefix(err, "%s", o->plan);
@@ -58,7 +55,6 @@ static int setup_layer(struct mfr_run *run, struct mf_error *err)
         .kernel = run->options->kernel,
         .transport = &run->options->transport,
         .dispatcher = run->entry->settings.dispatcher,
-        .device = run->device.device,
     };
     int rc;
 
@@ -67,6 +63,11 @@ static int setup_layer(struct mfr_run *run, struct mf_error *err)
                 &run->shape, layout, run->rank, how.dispatcher),
             err))
         return -1;
+    /* After all refusals, so that what it says of the CPU stands. */
+    if (mfr_device_choose(
+            run->world, run->options->backend, &run->plan, &run->device, err))
+        return -1;
+    how.device = run->device.device;
     run->have_comms = true;
     if (mfr_comms_create(
             run->world, layout, COMM_TIMEOUT_S, &run->comms, err)) {

@@ -40,6 +40,8 @@ export MOEFOLD_DB=$T/moefold.db
 # Nothing of the user's own may be read or written.
 export HOME=$T XDG_DATA_HOME=$T/data XDG_CONFIG_HOME=$T/config
 export XDG_CACHE_HOME=$T/cache
+# Nor may an installed plug-in say that this machine has no GPU.
+export MOEFOLD_PLUGINS=$T/plugins
 OUT=$T/.out
 ERR=$T/.err
 : >"$OUT"

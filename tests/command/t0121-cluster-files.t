@@ -271,26 +271,27 @@ bad() { # NAME EXPECTED-TEXT < file
     expect_error 'gets one line' "$2"
     check 'and no more' test "$(wc -l <"$ERR")" -eq 1
 }
-printf '' | bad empty 'is empty'
-printf 'NodeName=a\0b' | bad zero 'byte 0'
-printf '\t\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV1' | bad cut 'cut off'
-printf '\t\tGPU0\tGPU1\nGPU0\t X \tNV99\n' | bad links 'is no path'
-printf '{"name": "x", "nodes": 1' | bad json 'bad.json:1: '
-printf '{"name": "x"}' | bad other-json 'node_list is missing'
-printf 'NodeName=n[1-99999] Gres=gpu:8\n' | bad many '65536 hosts'
-printf 'NodeName=a Gres=gpu:99999999999999999999\n' |
-    bad absurd 'over 1024 GPUs'
-printf 'NodeName=a Name=gpu Count=-5\n' | bad negative '0 to 1024 GPUs'
-printf 'NodeName=-x\n' | bad dash 'not a node name'
-printf 'NodeName=\xff\xfe\n' | bad bytes 'not a node name'
-printf 'SwitchName= Nodes=a\n' | bad noname 'name of a switch'
+bad empty 'is empty' < <(printf '')
+bad zero 'byte 0' < <(printf 'NodeName=a\0b')
+bad cut 'cut off' < <(printf '\t\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV1')
+bad links 'is no path' < <(printf '\t\tGPU0\tGPU1\nGPU0\t X \tNV99\n')
+bad json 'bad.json:1: ' < <(printf '{"name": "x", "nodes": 1')
+bad other-json 'node_list is missing' < <(printf '{"name": "x"}')
+bad many '65536 hosts' < <(printf 'NodeName=n[1-99999] Gres=gpu:8\n')
+bad absurd 'over 1024 GPUs' \
+    < <(printf 'NodeName=a Gres=gpu:99999999999999999999\n')
+bad negative '0 to 1024 GPUs' < <(printf 'NodeName=a Name=gpu Count=-5\n')
+bad dash 'not a node name' < <(printf 'NodeName=-x\n')
+bad bytes 'not a node name' < <(printf 'NodeName=\xff\xfe\n')
+bad noname 'name of a switch' < <(printf 'SwitchName= Nodes=a\n')
 if [ "$xml" = yes ]; then
-    head -c 2000 "$D/hwloc/nvidiaDGX2.xml" | bad cut.xml 'not well-formed XML'
-    printf '<html/>' | bad html '<html> is the root of neither'
-    printf '<!DOCTYPE a [<!ENTITY b "c">]><system/>' | bad entity 'entities'
-    printf '<system><cpu>%s' "$(printf '<pci>%.0s' {1..500})" |
-        bad deep 'not well-formed'
-    printf '<system><net speed="nan"/></system>' | bad nan 'Mbit/s'
+    bad cut.xml 'not well-formed XML' \
+        < <(head -c 2000 "$D/hwloc/nvidiaDGX2.xml")
+    bad html '<html> is the root of neither' < <(printf '<html/>')
+    bad entity 'entities' < <(printf '<!DOCTYPE a [<!ENTITY b "c">]><system/>')
+    bad deep 'not well-formed' \
+        < <(printf '<system><cpu>%s' "$(printf '<pci>%.0s' {1..500})")
+    bad nan 'Mbit/s' < <(printf '<system><net speed="nan"/></system>')
 fi
 mkfifo pipe
 expect 'a pipe that nobody writes to' 2 moefold cluster ./pipe
