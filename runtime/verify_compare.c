@@ -233,8 +233,7 @@ static void check_values(struct mfr_trial *trial)
     const struct mfr_expected *e = &trial->expected;
     int64_t at = first_of(trial) * work->shape.hidden;
     int64_t n = tokens_of(trial) * work->shape.hidden;
-    bool bits = work->kernel == MFK_EXACT &&
-                trial->verifier->layout.etp == 1 &&
+    bool bits = work->kernel == MFK_EXACT && trial->verifier->layout.etp == 1 &&
                 work->dispatcher == MF_ALLTOALL;
     struct mfr_checks *checks = trial->checks;
 

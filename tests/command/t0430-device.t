@@ -82,9 +82,9 @@ expect 'the timing of kernels can be tried on any device' 0 \
 expect_line 'it has a line for each' '^unpermute backward +[0-9]'
 
 export MOEFOLD_PLUGINS=$build/kernels/cuda
-expect 'a backend that is not there' 1 ranks 1 gpu.json --backend nosuch
+expect 'a backend that is not there' 1 ranks 2 gpu.json --backend nosuch
 expect_error 'is named with its path' 'backend nosuch: no plug-in at .*nosuch'
-expect 'a backend by a path' 2 ranks 1 gpu.json --backend ../opencl
+expect 'a backend by a path' 2 ranks 2 gpu.json --backend ../opencl
 
 if [ ! -e "$build/kernels/cuda/cuda.so" ]; then
     skip 'CUDA without a driver' 'built without CUDA'
