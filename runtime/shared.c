@@ -14,9 +14,11 @@
 
 enum { TAG_THERE = 11, TAG_BACK = 12, SPINS = 200 };
 
-/* Each counter on a cache line of its own. */
+/* Each counter on a cache line of its own; MPI aligns windows less than that.
+ */
 struct slot {
-    _Alignas(64) _Atomic uint64_t count;
+    _Atomic uint64_t count;
+    char rest[64 - sizeof(uint64_t)];
 };
 
 static int alloc_lists(struct mfr_shared *s)
