@@ -234,6 +234,19 @@ int mfr_layer_device_output(
         d, y, d->dx, bytes_of(d->router->tokens, d->router->hidden), err);
 }
 
+static struct mfk_device_router router_of(const struct mfr_layer_device *d)
+{
+    return (struct mfk_device_router){
+        .tokens = d->router->tokens,
+        .experts = d->router->experts,
+        .topk = d->router->topk,
+        .groups = 1,
+        .topk_groups = 1,
+        .renormalize = d->router->renormalize,
+        .scaling = d->router->scaling,
+    };
+}
+
 /* Choices, weights and places for the host. */
 static int route_observe(
     struct mfr_layer_device *d, struct mfr_router *router, struct mf_error *err)
@@ -255,15 +268,7 @@ int mfr_layer_device_route(
     struct mfr_layer_device *d, struct mfr_router *router, struct mf_error *err)
 {
     const int64_t n = router->tokens * router->topk;
-    const struct mfk_device_router how = {
-        .tokens = router->tokens,
-        .experts = router->experts,
-        .topk = router->topk,
-        .groups = 1,
-        .topk_groups = 1,
-        .renormalize = router->renormalize,
-        .scaling = router->scaling,
-    };
+    const struct mfk_device_router how = router_of(d);
     const struct mfk_product logits = {
         .form = MFK_NT,
         .m = router->tokens,
@@ -521,15 +526,7 @@ int mfr_layer_device_route_back(
     struct mfr_layer_device *d, struct mf_error *err)
 {
     const struct mfr_router *r = d->router;
-    const struct mfk_device_router how = {
-        .tokens = r->tokens,
-        .experts = r->experts,
-        .topk = r->topk,
-        .groups = 1,
-        .topk_groups = 1,
-        .renormalize = r->renormalize,
-        .scaling = r->scaling,
-    };
+    const struct mfk_device_router how = router_of(d);
     const struct mfk_product to_dx = {
         .form = MFK_NN,
         .m = r->tokens,
