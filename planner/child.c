@@ -110,6 +110,17 @@ static int limit(int what, size_t value)
     return setrlimit(what, &r);
 }
 
+static int memory_limit(size_t bytes)
+{
+#ifdef __SANITIZE_ADDRESS__
+    /* Its shadow takes far more address space than is used. */
+    (void)bytes;
+    return 0;
+#else
+    return bytes ? limit(RLIMIT_AS, bytes) : 0;
+#endif
+}
+
 /* No handler of the parent runs here, and nothing is blocked or ignored. */
 static int signals_reset(void)
 {
@@ -135,9 +146,7 @@ static int child_prepare(const struct mf_child_limits *limits, int noise)
     if (signals_reset() != 0 || prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 ||
         limit(RLIMIT_CORE, 0) != 0)
         return -1;
-    if (limits->memory_bytes && limit(RLIMIT_AS, limits->memory_bytes) != 0)
-        return -1;
-    return 0;
+    return memory_limit(limits->memory_bytes);
 }
 
 _Noreturn static void child_main(int (*function)(int fd, void *arg), void *arg,

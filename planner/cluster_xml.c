@@ -43,12 +43,6 @@ int mf_xml_cluster(const char *path, const struct mf_text *text,
 #define XML_MAX_BYTES ((size_t)16 << 20)
 #define LIMIT_BYTES ((size_t)2 << 30)
 
-#if defined(__SANITIZE_ADDRESS__)
-#define CHILD_BYTES 0 /* it reserves far more address space than it uses */
-#else
-#define CHILD_BYTES LIMIT_BYTES
-#endif
-
 bool mf_xml_is(xmlNodePtr node, const char *name)
 {
     return node && node->type == XML_ELEMENT_NODE &&
@@ -229,7 +223,7 @@ int mf_xml_cluster(const char *path, const struct mf_text *text,
     struct mf_cluster *cluster, struct mf_error *err)
 {
     struct mf_child_limits limits = {
-        .seconds = LIMIT_S, .memory_bytes = CHILD_BYTES};
+        .seconds = LIMIT_S, .memory_bytes = LIMIT_BYTES};
     struct job job = {.path = path, .text = text};
     struct mf_child child;
     char why[512];

@@ -37,7 +37,7 @@ TESTS += $(unit_tests)
 endif
 TESTS += $(command_tests)
 EXTRA_DIST += $(command_tests) $(testbed_tests) quickstart .ci/run \
-    tests/packages.sh tests/lsan.supp
+    tests/packages.sh tests/lsan.supp tests/sanitize/keep.c tests/unit/run
 
 # Command tests run the programs of this build, so build those first.
 check_DATA = $(bin_PROGRAMS)
@@ -48,6 +48,7 @@ tap_driver = env AM_TAP_AWK='$(AWK)' $(SHELL) \
 LOG_DRIVER = $(tap_driver)
 T_LOG_DRIVER = $(tap_driver)
 T_LOG_COMPILER = $(BASH)
+LOG_COMPILER = $(BASH) $(srcdir)/tests/unit/run
 AM_TESTS_ENVIRONMENT = \
     CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
     MOEFOLD_SRCDIR='$(abs_top_srcdir)'; export MOEFOLD_SRCDIR; \
