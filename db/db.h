@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MFDB_SCHEMA 1
+#define MFDB_SCHEMA 2
 #define MFDB_ERROR_TEXT 512
 #define MFDB_UUID_TEXT 37 /* with the final 0 */
 
@@ -65,8 +65,15 @@ struct mfdb_sample {
     double predicted_s; /* of this phase, NAN: none */
 };
 
+/* What stands behind a run that mfdb_best chose. */
+struct mfdb_spread {
+    int64_t runs;           /* of the same key */
+    double least_s, most_s; /* their layer_s */
+};
+
 struct mfdb_runs {
     struct mfdb_run *run;
+    struct mfdb_spread *spread; /* of each run; NULL: not asked */
     size_t count;
 };
 
@@ -74,8 +81,17 @@ struct mfdb_filter {
     const char *model;   /* prefix, whatever its case; NULL: any */
     const char *cluster; /* the same */
     const char *layout;  /* exact canonical text */
+    const char *user;    /* exact; NULL: any */
+    const char *node;    /* one of the run's; NULL: any */
+    const char *version; /* exact, of moefold; NULL: any */
+    double since_unix_s; /* 0: any */
     int64_t world;       /* 0: any */
     size_t limit;        /* 0: all */
+};
+
+struct mfdb_samples {
+    struct mfdb_sample *sample;
+    size_t count;
 };
 
 /* One row a phase and direction of a run: medians over its iterations. */
@@ -163,7 +179,8 @@ int mfdb_list(mfdb *db, const struct mfdb_filter *filter,
     struct mfdb_runs *runs, char err[MFDB_ERROR_TEXT]);
 /* Finished runs, most tokens a second first, one for each key (model, cluster,
  * layout, order, coupled, shape, ranks, backend, comm, experts kernel,
- * dispatcher): its median run, of an even number the faster of the middle two.
+ * dispatcher, device): its median run, of an even number the faster of the
+ * middle two.
  */
 int mfdb_best(mfdb *db, const struct mfdb_filter *filter,
     struct mfdb_runs *runs, char err[MFDB_ERROR_TEXT]);
@@ -172,8 +189,122 @@ int mfdb_find(mfdb *db, const char *prefix, struct mfdb_run *run,
     char err[MFDB_ERROR_TEXT]);
 int mfdb_phases_of(mfdb *db, const char *run_id, struct mfdb_phases *phases,
     char err[MFDB_ERROR_TEXT]);
+/* All samples of a run in the order in which it took them. */
+int mfdb_samples_of(mfdb *db, const char *run_id, struct mfdb_samples *samples,
+    char err[MFDB_ERROR_TEXT]);
+/* Finished runs of the same key as RUN that began before it, newest first, at
+ * most LIMIT.
+ */
+int mfdb_earlier(mfdb *db, const struct mfdb_run *run, size_t limit,
+    struct mfdb_runs *runs, char err[MFDB_ERROR_TEXT]);
+void mfdb_samples_free(struct mfdb_samples *samples);
 void mfdb_runs_free(struct mfdb_runs *runs);
 void mfdb_phases_free(struct mfdb_phases *phases);
+
+/* Two runs, phase by phase, over their iterations. */
+struct mfdb_difference {
+    char phase[32], direction[16]; /* "layer" and "": their sum */
+    int64_t a_n, b_n;              /* iterations */
+    double a_s, b_s;               /* medians of the slowest rank's time */
+    double p; /* that chance alone ranks them so: Mann and Whitney's U */
+};
+
+struct mfdb_differences {
+    struct mfdb_difference *row;
+    size_t count;
+};
+
+/* Runs A and B by their ids: the layer first, then each phase that either
+ * has, NAN where one has none. The layer is what layer_s adds up: all phases
+ * but gradient reductions and the optimizer.
+ */
+int mfdb_compare(mfdb *db, const char *a, const char *b,
+    struct mfdb_differences *differences, char err[MFDB_ERROR_TEXT]);
+void mfdb_differences_free(struct mfdb_differences *differences);
+/* The probability, two-sided, that values of one distribution rank as A and B
+ * do; exact for few values without ties, else by the normal approximation with
+ * ties. NAN when either is empty. Sorts neither.
+ * Source: H. B. Mann, D. R. Whitney, Ann. Math. Statist. 18 (1947) 50-60.
+ */
+double mfdb_rank_test(const double *a, size_t a_n, const double *b, size_t b_n);
+
+/* A recent run beside earlier ones of the same key. */
+struct mfdb_judged {
+    struct mfdb_run run;
+    int64_t earlier;   /* runs behind the expectation */
+    double expected_s; /* their median layer_s */
+    double noise_s;    /* 1.4826 times the median distance from it */
+    bool slow;
+    struct mfdb_difference *phase; /* of a slow one: A the earlier ones' median,
+                                      B this run; most added time first */
+    size_t phases;
+};
+
+struct mfdb_node {
+    char name[256];
+    int64_t runs, slow;               /* judged runs on it */
+    double with_ratio, without_ratio; /* median measured over expected */
+    double waited; /* part of the slow runs' waiting that was for its ranks:
+                      the slowest rank's time less the median rank's; NAN when
+                      ranks do not lie evenly on the nodes */
+    bool sick;
+};
+
+struct mfdb_regress {
+    struct mfdb_judged *judged;
+    size_t count;
+    struct mfdb_node *node; /* sick ones first, then by name */
+    size_t nodes;
+    int64_t unjudged; /* recent runs with too few earlier ones */
+};
+
+struct mfdb_regress_rule {
+    struct mfdb_filter filter; /* of recent runs */
+    int64_t least;             /* earlier runs to judge by */
+    double threshold;          /* slow: above (1 + threshold) * expected */
+};
+
+/* Which of the runs that FILTER takes are slower than earlier ones of their
+ * key: above the threshold and by more than three times the noise.
+ */
+int mfdb_regress_find(mfdb *db, const struct mfdb_regress_rule *rule,
+    struct mfdb_regress *regress, char err[MFDB_ERROR_TEXT]);
+void mfdb_regress_free(struct mfdb_regress *regress);
+
+/* Runs that began before BEFORE_UNIX_S, but for the newest KEEP_LAST (at least
+ * one) and the fastest of each key. Removed with their samples, and put into
+ * RUNS; DRY_RUN: only that.
+ */
+struct mfdb_prune_rule {
+    double before_unix_s;
+    int64_t keep_last;
+    bool dry_run;
+};
+
+int mfdb_prune(mfdb *db, const struct mfdb_prune_rule *rule,
+    struct mfdb_runs *runs, char err[MFDB_ERROR_TEXT]);
+
+typedef void mfdb_problem(void *arg, const char *text);
+
+/* Look through all of the file. 0 all is well, 1 with each problem TOLD, -1 it
+ * can't be looked through.
+ */
+int mfdb_check(
+    mfdb *db, mfdb_problem *told, void *arg, char err[MFDB_ERROR_TEXT]);
+
+/* One transaction around several calls; no other writer comes between. */
+int mfdb_begin(mfdb *db, char err[MFDB_ERROR_TEXT]);
+/* Commit when *RC is 0 (else roll back, keeping ERR); -1, and in *RC, when that
+ * fails.
+ */
+int mfdb_end(mfdb *db, int *rc, char err[MFDB_ERROR_TEXT]);
+/* Put RUN as merging a spool of it would; then its samples by their place
+ * in it, where one that is there already stays.
+ */
+int mfdb_put_run(
+    mfdb *db, const struct mfdb_run *run, char err[MFDB_ERROR_TEXT]);
+int mfdb_put_sample(mfdb *db, const char *run_id, int64_t sequence,
+    const struct mfdb_sample *sample, char err[MFDB_ERROR_TEXT]);
 
 /* Coefficients are versioned rows. save sets id (and name when empty). */
 int mfdb_coefficients_save(

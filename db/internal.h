@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "db/columns.h"
 #include "db/db.h"
 
 #define MFDB_APPLICATION_ID 0x4d4f4546 /* "MOEF" */
@@ -21,6 +22,12 @@ struct mfdb {
     char *path;
     char warning[MFDB_ERROR_TEXT];
 };
+
+/* What makes two runs the same thing measured again. */
+#define MFDB_KEY                                                               \
+    " model, cluster, layout, rank_order, coupled, ranks, hidden, ffn,"        \
+    " experts, topk, seq_tokens, micro_batch_sequences, vocab, gated,"         \
+    " backend, comm, experts_kernel, dispatcher, device"
 
 #define MFDB_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
@@ -36,32 +43,14 @@ int mfdb_make_folders(const char *folder, char *err);
 /* 36 characters of the form of a run id: safe as a file name. */
 bool mfdb_uuid_ok(const char *text);
 
+/* Of COUNT values, which it sorts; NAN of none. */
+double mfdb_median(double *value, size_t count);
+
+/* Does layer_s add PHASE up? */
+bool mfdb_phase_in_layer(const char *phase);
+
 /* --- a struct's members as columns --- */
 
-enum mfdb_kind { MFDB_TEXT, MFDB_INTEGER, MFDB_REAL, MFDB_BOOL };
-
-struct mfdb_field {
-    const char *column;
-    enum mfdb_kind kind;
-    size_t offset, size;
-    bool required;            /* not unknown */
-    int64_t least;            /* numbers; there is no upper bound */
-    const char *const *words; /* a text must be one of these; NULL: any */
-};
-
-/* The same list orders columns in SQL and values in a spool's record. */
-struct mfdb_record {
-    const char *what;
-    const struct mfdb_field *field;
-    size_t fields;
-};
-
-extern const struct mfdb_record mfdb_run_record;
-extern const struct mfdb_record mfdb_sample_record;
-
-/* -1 when a member of VALUE breaks its column's rule. */
-int mfdb_record_check(
-    const struct mfdb_record *record, const void *value, char *err);
 /* Bind the members of VALUE to parameters FIRST, FIRST + 1, ... Texts are
  * bound in place: VALUE must live until the statement is reset.
  */

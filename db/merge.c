@@ -101,6 +101,37 @@ static int save_sample(mfdb *db, sqlite3_stmt *statement, int64_t run,
     return sqlite3_reset(statement) == SQLITE_OK ? 0 : mfdb_sql_fail(db, err);
 }
 
+int mfdb_put_run(
+    mfdb *db, const struct mfdb_run *run, char err[MFDB_ERROR_TEXT])
+{
+    if (mfdb_record_check(&mfdb_run_record, run, err))
+        return -1;
+    if (!mfdb_uuid_ok(run->run_id))
+        return mfdb_error(err, "run: run_id '%.40s' is none", run->run_id);
+    return save_run(db, run, err);
+}
+
+int mfdb_put_sample(mfdb *db, const char *run_id, int64_t sequence,
+    const struct mfdb_sample *sample, char err[MFDB_ERROR_TEXT])
+{
+    sqlite3_stmt *statement;
+    int64_t id;
+    int rc;
+
+    if (mfdb_record_check(&mfdb_sample_record, sample, err))
+        return -1;
+    if (sequence < 0)
+        return mfdb_error(
+            err, "sample: sequence can't be %lld", (long long)sequence);
+    rc = find_run(db, run_id, &id, err);
+    if (rc == 0)
+        return mfdb_error(err, "sample: no run '%.40s'", run_id);
+    statement = rc > 0 ? prepare_sample(db, err) : NULL;
+    rc = statement ? save_sample(db, statement, id, sequence, sample, err) : -1;
+    sqlite3_finalize(statement);
+    return rc;
+}
+
 /* The samples, then the last record if it is there; what comes after the
  * first damage is left out.
  */

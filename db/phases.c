@@ -50,23 +50,6 @@ static int group_add(struct group *group, const struct mfdb_sample *sample)
     return 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *value, size_t count)
-{
-    if (count == 0)
-        return (double)NAN;
-    qsort(value, count, sizeof *value, compare);
-    if (count % 2)
-        return value[count / 2];
-    return value[count / 2 - 1] + (value[count / 2] - value[count / 2 - 1]) / 2;
-}
-
 /* Close the group into the last of PHASES and make it ready for the next. */
 static void group_close(struct group *group, struct mfdb_phases *phases)
 {
@@ -77,7 +60,7 @@ static void group_close(struct group *group, struct mfdb_phases *phases)
         return;
     phase = &phases->phase[phases->count - 1];
     for (int i = 0; i < FIGURES; i++) {
-        middle[i] = median(group->value[i], group->count[i]);
+        middle[i] = mfdb_median(group->value[i], group->count[i]);
         group->count[i] = 0;
     }
     phase->samples = (int64_t)group->samples;

@@ -7,19 +7,16 @@
 
 #include "db/internal.h"
 
-/* Parameters 1 to 5. A prefix in any case, without LIKE: its % and _ would
- * be taken for patterns.
+/* Parameters 1 to 4 and 6 to 9. A prefix in any case, without LIKE: its % and _
+ * would be taken for patterns.
  */
 #define FILTER                                                                 \
     " (?1 IS NULL OR lower(substr(model, 1, length(?1))) = lower(?1))"         \
     " AND (?2 IS NULL OR lower(substr(cluster, 1, length(?2))) = lower(?2))"   \
-    " AND (?3 IS NULL OR layout = ?3) AND (?4 = 0 OR ranks = ?4) "
-
-/* What makes two runs the same thing measured again. */
-#define MFDB_BEST_KEY                                                          \
-    " model, cluster, layout, rank_order, coupled, ranks, hidden, ffn,"        \
-    " experts, topk, seq_tokens, micro_batch_sequences, vocab, gated,"         \
-    " backend, comm, experts_kernel, dispatcher"
+    " AND (?3 IS NULL OR layout = ?3) AND (?4 = 0 OR ranks = ?4)"              \
+    " AND (?6 IS NULL OR user_name = ?6)"                                      \
+    " AND (?7 IS NULL OR instr(',' || node_list || ',', ',' || ?7 || ','))"    \
+    " AND (?8 IS NULL OR version = ?8) AND started_unix_s >= ?9 "
 
 static int bind_filter(
     mfdb *db, sqlite3_stmt *s, const struct mfdb_filter *filter, char *err)
@@ -36,23 +33,50 @@ static int bind_filter(
         sqlite3_bind_text(s, 2, filter->cluster, -1, SQLITE_STATIC) ||
         sqlite3_bind_text(s, 3, filter->layout, -1, SQLITE_STATIC) ||
         sqlite3_bind_int64(s, 4, filter->world) ||
-        sqlite3_bind_int64(s, 5, limit))
+        sqlite3_bind_int64(s, 5, limit) ||
+        sqlite3_bind_text(s, 6, filter->user, -1, SQLITE_STATIC) ||
+        sqlite3_bind_text(s, 7, filter->node, -1, SQLITE_STATIC) ||
+        sqlite3_bind_text(s, 8, filter->version, -1, SQLITE_STATIC) ||
+        sqlite3_bind_double(s, 9, filter->since_unix_s))
         return mfdb_sql_fail(db, err);
     return 0;
 }
 
+static int grow(struct mfdb_runs *runs, bool spread, size_t *room)
+{
+    size_t more = *room ? *room * 2 : 16;
+    struct mfdb_run *run = reallocarray(runs->run, more, sizeof *run);
+    struct mfdb_spread *wide;
+
+    if (!run)
+        return -1;
+    runs->run = run;
+    if (spread) {
+        wide = reallocarray(runs->spread, more, sizeof *wide);
+        if (!wide)
+            return -1;
+        runs->spread = wide;
+    }
+    *room = more;
+    return 0;
+}
+
+/* What stands behind the run's columns is its spread. */
 static int add_run(struct mfdb_runs *runs, size_t *room, sqlite3_stmt *s)
 {
-    if (runs->count == *room) {
-        size_t more = *room ? *room * 2 : 16;
-        struct mfdb_run *run = reallocarray(runs->run, more, sizeof *run);
+    const int behind = (int)mfdb_run_record.fields;
+    const bool spread = sqlite3_column_count(s) > behind;
 
-        if (!run)
-            return -1;
-        runs->run = run;
-        *room = more;
-    }
-    mfdb_record_read(&mfdb_run_record, s, 0, &runs->run[runs->count++]);
+    if (runs->count == *room && grow(runs, spread, room))
+        return -1;
+    mfdb_record_read(&mfdb_run_record, s, 0, &runs->run[runs->count]);
+    if (spread)
+        runs->spread[runs->count] = (struct mfdb_spread){
+            .runs = sqlite3_column_int64(s, behind),
+            .least_s = sqlite3_column_double(s, behind + 1),
+            .most_s = sqlite3_column_double(s, behind + 2),
+        };
+    runs->count++;
     return 0;
 }
 
@@ -102,6 +126,37 @@ int mfdb_list(mfdb *db, const struct mfdb_filter *filter,
     return query(db, sql, filter, runs, err);
 }
 
+int mfdb_earlier(mfdb *db, const struct mfdb_run *run, size_t limit,
+    struct mfdb_runs *runs, char err[MFDB_ERROR_TEXT])
+{
+    sqlite3_str *sql = sqlite3_str_new(db->sql);
+    sqlite3_stmt *statement;
+    int rc = -1;
+
+    *runs = (struct mfdb_runs){0};
+    sqlite3_str_appendall(sql, "SELECT ");
+    mfdb_record_columns(&mfdb_run_record, sql, false);
+    /* Model and layout by themselves too, for the index. */
+    sqlite3_str_appendall(sql,
+        " FROM run WHERE model = ?1 AND layout = ?2 AND started_unix_s < ?3"
+        " AND status = 'done' AND layer_s IS NOT NULL AND (" MFDB_KEY
+        ") IS (SELECT" MFDB_KEY " FROM run WHERE run_id = ?4)"
+        " ORDER BY started_unix_s DESC, id DESC LIMIT ?5");
+    statement = mfdb_sql_prepare_str(db, sql, err);
+    if (!statement)
+        return -1;
+    if (sqlite3_bind_text(statement, 1, run->model, -1, SQLITE_STATIC) ||
+        sqlite3_bind_text(statement, 2, run->layout, -1, SQLITE_STATIC) ||
+        sqlite3_bind_double(statement, 3, run->started_at) ||
+        sqlite3_bind_text(statement, 4, run->run_id, -1, SQLITE_STATIC) ||
+        sqlite3_bind_int64(statement, 5, (int64_t)limit))
+        mfdb_sql_fail(db, err);
+    else
+        rc = collect(db, statement, runs, err);
+    sqlite3_finalize(statement);
+    return rc;
+}
+
 /* Of an even number of runs the faster of the two in the middle stands for
  * the key, so that the answer is a run that took place. Keys are ranked by
  * tokens a second: with more data parallelism a layer works on more tokens, so
@@ -115,12 +170,14 @@ int mfdb_best(mfdb *db, const struct mfdb_filter *filter,
     sqlite3_str_appendall(sql, "SELECT ");
     mfdb_record_columns(&mfdb_run_record, sql, false);
     sqlite3_str_appendall(sql,
+        ", runs, least_s, most_s"
         " FROM run JOIN (SELECT id AS chosen, layer_s AS chosen_s,"
-        " row_number() OVER (PARTITION BY" MFDB_BEST_KEY
-        " ORDER BY layer_s, id) AS place,"
-        " count(*) OVER (PARTITION BY" MFDB_BEST_KEY ") AS runs"
+        " row_number() OVER (same ORDER BY layer_s, id) AS place,"
+        " count(*) OVER same AS runs, min(layer_s) OVER same AS least_s,"
+        " max(layer_s) OVER same AS most_s"
         " FROM run WHERE status = 'done' AND layer_s IS NOT NULL AND" FILTER
-        ") ON id = chosen WHERE place = (runs + 1) / 2"
+        " WINDOW same AS (PARTITION BY" MFDB_KEY "))"
+        " ON id = chosen WHERE place = (runs + 1) / 2"
         " ORDER BY tokens_per_s DESC NULLS LAST, chosen_s,"
         " started_unix_s DESC, id DESC LIMIT ?5");
     return query(db, sql, filter, runs, err);
@@ -131,6 +188,7 @@ void mfdb_runs_free(struct mfdb_runs *runs)
     if (!runs)
         return;
     free(runs->run);
+    free(runs->spread);
     *runs = (struct mfdb_runs){0};
 }
 

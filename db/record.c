@@ -119,8 +119,25 @@ static int check_integer(const struct mfdb_record *record,
         (long long)integer);
 }
 
-int mfdb_record_check(
-    const struct mfdb_record *record, const void *value, char *err)
+void mfdb_record_clear(const struct mfdb_record *record, void *value)
+{
+    for (size_t i = 0; i < record->fields; i++) {
+        const struct mfdb_field *f = &record->field[i];
+        void *at = (char *)value + f->offset;
+
+        if (f->kind == MFDB_TEXT)
+            memset(at, 0, f->size);
+        else if (f->kind == MFDB_BOOL)
+            *(bool *)at = false;
+        else if (f->kind == MFDB_INTEGER)
+            *(int64_t *)at = -1;
+        else
+            *(double *)at = (double)NAN;
+    }
+}
+
+int mfdb_record_check(const struct mfdb_record *record, const void *value,
+    char err[MFDB_ERROR_TEXT])
 {
     for (size_t i = 0; i < record->fields; i++) {
         const struct mfdb_field *f = &record->field[i];

@@ -86,7 +86,11 @@ static const char schema_1[] =
     " measured_unix_s REAL NOT NULL CHECK (measured_unix_s >= 0)"
     ") STRICT, WITHOUT ROWID;";
 
-static const char *const migration[] = {NULL, schema_1};
+/* How runs of one kind are found among many. */
+static const char schema_2[] =
+    "CREATE INDEX run_kind ON run (model, layout, started_unix_s);";
+
+static const char *const migration[] = {NULL, schema_1, schema_2};
 
 _Static_assert(sizeof migration / sizeof migration[0] == MFDB_SCHEMA + 1,
     "one migration a schema version");

@@ -90,3 +90,17 @@ void mfdb_sql_rollback(mfdb *db)
     if (!sqlite3_get_autocommit(db->sql))
         sqlite3_exec(db->sql, "ROLLBACK", NULL, NULL, NULL);
 }
+
+int mfdb_begin(mfdb *db, char err[MFDB_ERROR_TEXT])
+{
+    return mfdb_sql_exec(db, "BEGIN IMMEDIATE", err);
+}
+
+int mfdb_end(mfdb *db, int *rc, char err[MFDB_ERROR_TEXT])
+{
+    if (*rc == 0)
+        *rc = mfdb_sql_exec(db, "COMMIT", err);
+    if (*rc)
+        mfdb_sql_rollback(db);
+    return *rc ? -1 : 0;
+}

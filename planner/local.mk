@@ -105,6 +105,12 @@ moefold_SOURCES += planner/cli/cmd_predict.c planner/cli/cmd_plan.c \
     planner/cli/fitted.c planner/cli/fitted.h
 moefold_SOURCES += planner/cli/cmd_history.c \
     planner/cli/history_json.c planner/cli/history_table.c \
+    planner/cli/history_columns.c planner/cli/history_columns.h \
+    planner/cli/history_compare.c planner/cli/history_exchange.c \
+    planner/cli/history_keep.c planner/cli/history_nccl.c \
+    planner/cli/history_nccl.h planner/cli/history_report.c \
+    planner/cli/history_time.c planner/cli/history_verbs.h \
+    planner/cli/report_page.c planner/cli/report_page.h \
     planner/cli/history.h planner/cli/database.c planner/cli/database.h
 moefold_LDADD = libmoefold-launcher.a libmoefold-planner.a \
     libmoefold-layout.a libmoefold-db.a \

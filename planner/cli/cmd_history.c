@@ -9,6 +9,7 @@
 #include "planner/cli/commands.h"
 #include "planner/cli/database.h"
 #include "planner/cli/history.h"
+#include "planner/cli/history_verbs.h"
 #include "planner/layout/layout.h"
 #include "planner/layout/number.h"
 
@@ -36,7 +37,7 @@ static int history_layout(const struct mf_cli *cli, int64_t world,
     return 0;
 }
 
-static int history_filter(const struct mf_cli *cli, struct mfdb_filter *filter,
+int mf_history_filter(const struct mf_cli *cli, struct mfdb_filter *filter,
     char layout[MF_LAYOUT_TEXT], struct mf_error *err)
 {
     int64_t limit = 0;
@@ -44,10 +45,14 @@ static int history_filter(const struct mf_cli *cli, struct mfdb_filter *filter,
     *filter = (struct mfdb_filter){
         .model = mf_cli_value(cli, "model"),
         .cluster = mf_cli_value(cli, "cluster"),
+        .user = mf_cli_value(cli, "user"),
+        .node = mf_cli_value(cli, "node"),
+        .version = mf_cli_value(cli, "of-version"),
     };
     if (mf_cli_integer(cli, "gpus", 1, MF_WORLD_MAX, &filter->world, err) ||
         mf_cli_integer(cli, "world", 1, MF_WORLD_MAX, &filter->world, err) ||
-        mf_cli_integer(cli, "limit", 1, INT32_MAX, &limit, err))
+        mf_cli_integer(cli, "limit", 1, INT32_MAX, &limit, err) ||
+        mf_history_time(cli, "since", &filter->since_unix_s, err))
         return -1;
     filter->limit = (size_t)limit;
     if (!mf_cli_value(cli, "layout"))
@@ -71,7 +76,7 @@ static int history_ask(const struct mf_cli *cli, history_query *query,
     int rc = 0;
 
     *runs = (struct mfdb_runs){0};
-    if (history_filter(cli, &filter, layout, err) ||
+    if (mf_history_filter(cli, &filter, layout, err) ||
         mf_database_query(cli, &db, err))
         return -1;
     if (!db)
@@ -166,28 +171,14 @@ static int history_show(const struct mf_cli *cli, struct mf_error *err)
     return rc;
 }
 
-/* Merged spools are removed, as those of the spool folder are. */
-static int history_import(const struct mf_cli *cli, struct mf_error *err)
+int mf_history_open(const struct mf_cli *cli, mfdb **db, struct mf_error *err)
 {
-    char text[MFDB_ERROR_TEXT];
-    mfdb *db;
-    int rc;
-
-    if (mf_cli_operands(cli) != 2)
-        return mf_error_set(err, MF_INVALID, "import wants one SPOOL");
-    db = mf_database_update(cli, err);
-    if (!db)
+    if (mf_database_query(cli, db, err))
         return -1;
-    rc = mfdb_merge(db, mf_cli_operand(cli, 1), text);
-    mf_database_warn(db, "history");
-    mfdb_close(db);
-    if (rc)
-        return mf_error_set(err, rc == -2 ? MF_INVALID : MF_FAILED, "%s", text);
-    if (mf_cli_json(cli))
-        return mf_cli_print_json(
-            json_pack("{s:s}", "merged", mf_cli_operand(cli, 1)), err);
-    printf("merged %s\n", mf_cli_operand(cli, 1));
-    return 0;
+    mf_database_warn(*db, "history");
+    return *db ? 0
+               : mf_error_set(err, MF_INVALID,
+                     "there is no history yet; moefold-run makes one");
 }
 
 static int history_run(struct mf_cli *cli, struct mf_error *err)
@@ -200,7 +191,13 @@ static int history_run(struct mf_cli *cli, struct mf_error *err)
         {"list", 1, history_list},
         {"show", 2, history_show},
         {"best", 1, history_best},
-        {"import", 2, history_import},
+        {"compare", 3, mf_history_compare},
+        {"regress", 1, mf_history_regress},
+        {"report", 1, mf_history_report},
+        {"export", 1, mf_history_export},
+        {"import", 2, mf_history_import},
+        {"prune", 1, mf_history_prune},
+        {"check", 1, mf_history_check},
     };
     const char *name = mf_cli_operand(cli, 0);
 
@@ -212,8 +209,10 @@ static int history_run(struct mf_cli *cli, struct mf_error *err)
                 name, mf_cli_operand(cli, verbs[i].operands));
         return verbs[i].run(cli, err);
     }
-    return mf_error_set(
-        err, MF_INVALID, "'%s' is none of list, show, best, import", name);
+    return mf_error_set(err, MF_INVALID,
+        "'%s' is none of list, show, best, compare, regress, report, export, "
+        "import, prune, check",
+        name);
 }
 
 static const struct mf_option history_options[] = {
@@ -223,7 +222,18 @@ static const struct mf_option history_options[] = {
     {"layout", "L", "runs of this layout"},
     {"world", "N", "runs of N ranks"},
     {"gpus", "N", "the same as --world"},
+    {"user", "NAME", "runs of this user"},
+    {"node", "NAME", "runs that had this node"},
+    {"since", "TIME", "begun since: 2026-12-01, or 90d, 12h before now"},
+    {"of-version", "V", "runs of this version of moefold"},
     {"limit", "N", "at most N runs (all)"},
+    {"threshold", "F", "regress: slower by more than this part (0.05)"},
+    {"html", "FILE", "report: write one page to FILE"},
+    {"csv", NULL, "export: runs as CSV instead of JSON"},
+    {"samples", NULL, "export: with --csv, their samples instead"},
+    {"older-than", "TIME", "prune: runs begun before; 90d, or a date"},
+    {"keep-last", "N", "prune: but the newest N of each kind (1)"},
+    {"dry-run", NULL, "prune: only show which"},
     {NULL, NULL, NULL},
 };
 
@@ -231,10 +241,10 @@ static const struct mf_option *const history_tables[] = {history_options, NULL};
 
 const struct mf_command mf_command_history = {
     .name = "history",
-    .operands = "list | show RUN | best | import SPOOL",
+    .operands = "list | best | show RUN | compare A B | …",
     .summary = "Show past runs, predicted beside measured, and the fastest",
     .tables = history_tables,
     .least = 1,
-    .most = 2,
+    .most = 3,
     .run = history_run,
 };

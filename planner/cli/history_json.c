@@ -16,7 +16,7 @@ double mf_history_error(double predicted_s, double measured_s)
     return measured_s > 0 ? predicted_s / measured_s - 1 : (double)NAN;
 }
 
-static json_t *real(double value)
+json_t *mf_history_real(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
 }
@@ -42,7 +42,7 @@ static json_t *text_of_length(const char *text, size_t length)
     return json_stringn(plain, length);
 }
 
-static json_t *text(const char *value)
+json_t *mf_history_text(const char *value)
 {
     return text_of_length(value, strlen(value));
 }
@@ -73,7 +73,7 @@ static json_t *job(const char *id)
     if (strlen(id) < 19 && strspn(id, "0123456789") == strlen(id) &&
         sscanf(id, "%" SCNd64 "%n", &number, &read) == 1 && !id[read])
         return json_integer(number);
-    return text(id);
+    return mf_history_text(id);
 }
 
 static json_t *names(const char *list)
@@ -105,20 +105,23 @@ static json_t *shape_json(const struct mfdb_run *run)
 static json_t *what_ran(const struct mfdb_run *run)
 {
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}",
-        "run_id", text(run->run_id), "started_at", iso_time(run->started_at),
-        "model", text(run->model), "cluster", text(run->cluster), "layout",
-        text(run->layout), "coupled", run->coupled, "order",
-        text(run->rank_order), "ranks", integer(run->ranks), "job_id",
-        job(run->job_id), "status", text(run->status));
+        "run_id", mf_history_text(run->run_id), "started_at",
+        iso_time(run->started_at), "model", mf_history_text(run->model),
+        "cluster", mf_history_text(run->cluster), "layout",
+        mf_history_text(run->layout), "coupled", run->coupled, "order",
+        mf_history_text(run->rank_order), "ranks", integer(run->ranks),
+        "job_id", job(run->job_id), "status", mf_history_text(run->status));
 }
 
 static json_t *what_came_out(const struct mfdb_run *run)
 {
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "layer_ms",
-        real(run->layer_s * 1e3), "tokens_per_s", real(run->tokens_per_s),
-        "predicted_ms", real(run->predicted_s * 1e3), "error",
-        real(mf_history_error(run->predicted_s, run->layer_s)), "iterations",
-        integer(run->iterations), "imbalance", real(run->imbalance));
+        mf_history_real(run->layer_s * 1e3), "tokens_per_s",
+        mf_history_real(run->tokens_per_s), "predicted_ms",
+        mf_history_real(run->predicted_s * 1e3), "error",
+        mf_history_real(mf_history_error(run->predicted_s, run->layer_s)),
+        "iterations", integer(run->iterations), "imbalance",
+        mf_history_real(run->imbalance));
 }
 
 static json_t *where_it_ran(const struct mfdb_run *run)
@@ -127,12 +130,15 @@ static json_t *where_it_ran(const struct mfdb_run *run)
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
         "s:o}",
         "ended_at", iso_time(run->ended_at), "nodes", integer(run->nodes),
-        "node_list", names(run->node_list), "user", text(run->user), "command",
-        text(run->command), "version", text(run->version), "backend",
-        text(run->backend), "comm", text(run->comm), "experts_kernel",
-        text(run->experts_kernel), "dispatcher", text(run->dispatcher),
-        "device", text(run->device), "libraries", text(run->libraries),
-        "coefficients", text(run->coefficients), "shape", shape_json(run));
+        "node_list", names(run->node_list), "user", mf_history_text(run->user),
+        "command", mf_history_text(run->command), "version",
+        mf_history_text(run->version), "backend", mf_history_text(run->backend),
+        "comm", mf_history_text(run->comm), "experts_kernel",
+        mf_history_text(run->experts_kernel), "dispatcher",
+        mf_history_text(run->dispatcher), "device",
+        mf_history_text(run->device), "libraries",
+        mf_history_text(run->libraries), "coefficients",
+        mf_history_text(run->coefficients), "shape", shape_json(run));
 }
 
 json_t *mf_history_run_json(const struct mfdb_run *run)
@@ -150,12 +156,26 @@ json_t *mf_history_run_json(const struct mfdb_run *run)
     return json;
 }
 
+/* How many runs stand behind this one, and how far they lie apart. */
+static void spread_set(json_t *run, const struct mfdb_spread *spread)
+{
+    json_object_set_new(run, "runs", json_integer(spread->runs));
+    json_object_set_new(
+        run, "layer_ms_low", mf_history_real(spread->least_s * 1e3));
+    json_object_set_new(
+        run, "layer_ms_high", mf_history_real(spread->most_s * 1e3));
+}
+
 json_t *mf_history_runs_json(const struct mfdb_runs *runs)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; list && i < runs->count; i++) {
-        if (json_array_append_new(list, mf_history_run_json(&runs->run[i]))) {
+        json_t *run = mf_history_run_json(&runs->run[i]);
+
+        if (run && runs->spread)
+            spread_set(run, &runs->spread[i]);
+        if (json_array_append_new(list, run)) {
             json_decref(list);
             return NULL;
         }
@@ -169,13 +189,16 @@ json_t *mf_history_phases_json(const struct mfdb_phases *phases)
 
     for (size_t i = 0; list && i < phases->count; i++) {
         const struct mfdb_phase *p = &phases->phase[i];
-        json_t *json = json_pack(
-            "{s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "phase",
-            text(p->phase), "direction", text(p->direction), "samples",
-            (json_int_t)p->samples, "min_s", real(p->min_s), "median_s",
-            real(p->median_s), "max_s", real(p->max_s), "bytes", real(p->bytes),
-            "flops", real(p->flops), "predicted_s", real(p->predicted_s),
-            "error", real(mf_history_error(p->predicted_s, p->max_s)));
+        json_t *json =
+            json_pack("{s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                "phase", mf_history_text(p->phase), "direction",
+                mf_history_text(p->direction), "samples",
+                (json_int_t)p->samples, "min_s", mf_history_real(p->min_s),
+                "median_s", mf_history_real(p->median_s), "max_s",
+                mf_history_real(p->max_s), "bytes", mf_history_real(p->bytes),
+                "flops", mf_history_real(p->flops), "predicted_s",
+                mf_history_real(p->predicted_s), "error",
+                mf_history_real(mf_history_error(p->predicted_s, p->max_s)));
 
         if (json_array_append_new(list, json)) {
             json_decref(list);

@@ -11,53 +11,52 @@
 #include <string.h>
 #include <time.h>
 
-enum { CELL = 320 };
-
 /* TEXT without what could steer a terminal; "-" for none. */
-static const char *plain(const char *text, char cell[CELL])
+const char *mf_history_plain(const char *text, char cell[MF_HISTORY_CELL])
 {
     size_t i;
 
-    for (i = 0; text[i] && i < CELL - 1; i++) {
+    for (i = 0; text[i] && i < MF_HISTORY_CELL - 1; i++) {
         unsigned char c = (unsigned char)text[i];
 
         cell[i] = (char)(c < 0x20 || c == 0x7f ? '?' : text[i]);
     }
     cell[i] = '\0';
     if (i == 0)
-        snprintf(cell, CELL, "-");
+        snprintf(cell, MF_HISTORY_CELL, "-");
     return cell;
 }
 
-static const char *number(int width, int64_t value, char cell[CELL])
+static const char *number(int width, int64_t value, char cell[MF_HISTORY_CELL])
 {
     if (value >= 0)
-        snprintf(cell, CELL, "%*" PRId64, width, value);
+        snprintf(cell, MF_HISTORY_CELL, "%*" PRId64, width, value);
     else
-        snprintf(cell, CELL, "%*s", width, "-");
+        snprintf(cell, MF_HISTORY_CELL, "%*s", width, "-");
     return cell;
 }
 
 /* VALUE, or "-" in the same width. */
-static const char *figure(int width, int digits, double value, char cell[CELL])
+const char *mf_history_figure(
+    int width, int digits, double value, char cell[MF_HISTORY_CELL])
 {
     if (isfinite(value))
-        snprintf(cell, CELL, "%*.*f", width, digits, value);
+        snprintf(cell, MF_HISTORY_CELL, "%*.*f", width, digits, value);
     else
-        snprintf(cell, CELL, "%*s", width, "-");
+        snprintf(cell, MF_HISTORY_CELL, "%*s", width, "-");
     return cell;
 }
 
-static const char *percent(double fraction, char cell[CELL])
+const char *mf_history_percent(double fraction, char cell[MF_HISTORY_CELL])
 {
     if (isfinite(fraction))
-        snprintf(cell, CELL, "%+8.1f%%", 100 * fraction);
+        snprintf(cell, MF_HISTORY_CELL, "%+8.1f%%", 100 * fraction);
     else
-        snprintf(cell, CELL, "%9s", "-");
+        snprintf(cell, MF_HISTORY_CELL, "%9s", "-");
     return cell;
 }
 
-static const char *date(double unix_s, char cell[CELL])
+static const char *date(double unix_s, char cell[MF_HISTORY_CELL])
 {
     const double year_10000_s = 253402300800.0;
     time_t seconds = 0;
@@ -66,21 +65,22 @@ static const char *date(double unix_s, char cell[CELL])
     if (unix_s >= 0 && unix_s < year_10000_s)
         seconds = (time_t)unix_s;
     if (seconds == 0 || !gmtime_r(&seconds, &utc) ||
-        !strftime(cell, CELL, "%Y-%m-%d %H:%M:%S", &utc))
-        snprintf(cell, CELL, "-");
+        !strftime(cell, MF_HISTORY_CELL, "%Y-%m-%d %H:%M:%S", &utc))
+        snprintf(cell, MF_HISTORY_CELL, "-");
     return cell;
 }
 
 /* The layout, and what else makes its groups. */
-static const char *layout(const struct mfdb_run *run, char cell[CELL])
+static const char *layout(
+    const struct mfdb_run *run, char cell[MF_HISTORY_CELL])
 {
-    char text[CELL], order[CELL];
+    char text[MF_HISTORY_CELL], order[MF_HISTORY_CELL];
     bool usual =
         !run->rank_order[0] || strcmp(run->rank_order, "tp-cp-ep-dp-pp") == 0;
 
-    plain(run->layout, text);
-    plain(run->rank_order, order);
-    snprintf(cell, CELL, "%.160s%s%s%.32s", text,
+    mf_history_plain(run->layout, text);
+    mf_history_plain(run->rank_order, order);
+    snprintf(cell, MF_HISTORY_CELL, "%.160s%s%s%.32s", text,
         run->coupled ? " coupled" : "", usual ? "" : " ", usual ? "" : order);
     return cell;
 }
@@ -94,38 +94,46 @@ static int widest(int width, const char *cell)
 
 void mf_history_table(const struct mfdb_runs *runs)
 {
-    char a[CELL], b[CELL], c[CELL], d[CELL], e[CELL], f[CELL], g[CELL];
-    char h[CELL], k[CELL];
+    char a[MF_HISTORY_CELL], b[MF_HISTORY_CELL], c[MF_HISTORY_CELL],
+        d[MF_HISTORY_CELL], e[MF_HISTORY_CELL], f[MF_HISTORY_CELL],
+        g[MF_HISTORY_CELL];
+    char h[MF_HISTORY_CELL], k[MF_HISTORY_CELL];
     int model = 5, place = 6, job = 3;
 
     for (size_t i = 0; i < runs->count; i++) {
-        model = widest(model, plain(runs->run[i].model, a));
+        model = widest(model, mf_history_plain(runs->run[i].model, a));
         place = widest(place, layout(&runs->run[i], a));
-        job = widest(job, plain(runs->run[i].job_id, a));
+        job = widest(job, mf_history_plain(runs->run[i].job_id, a));
     }
-    printf("%-8s  %-19s  %-*s  %-*s  %5s  %-*s  %-7s  %11s  %12s  %9s  %9s\n",
+    printf("%-8s  %-19s  %-*s  %-*s  %5s  %-*s  %-7s  %11s  %12s  %9s  %9s%s\n",
         "run", "started (UTC)", model, "model", place, "layout", "ranks", job,
-        "job", "status", "measured ms", "predicted ms", "error", "tokens/s");
+        "job", "status", "measured ms", "predicted ms", "error", "tokens/s",
+        runs->spread ? "  runs  low to high ms" : "");
     for (size_t i = 0; i < runs->count; i++) {
         const struct mfdb_run *run = &runs->run[i];
 
-        printf("%.8s  %-19s  %-*s  %-*s  %s  %-*s  %-7s  %s  %s  %s  %s\n",
-            run->run_id, date(run->started_at, a), model, plain(run->model, b),
-            place, layout(run, c), number(5, run->ranks, h), job,
-            plain(run->job_id, d), run->status,
-            figure(11, 3, run->layer_s * 1e3, e),
-            figure(12, 3, run->predicted_s * 1e3, f),
-            percent(mf_history_error(run->predicted_s, run->layer_s), g),
-            figure(9, 0, run->tokens_per_s, k));
+        printf("%.8s  %-19s  %-*s  %-*s  %s  %-*s  %-7s  %s  %s  %s  %s",
+            run->run_id, date(run->started_at, a), model,
+            mf_history_plain(run->model, b), place, layout(run, c),
+            number(5, run->ranks, h), job, mf_history_plain(run->job_id, d),
+            run->status, mf_history_figure(11, 3, run->layer_s * 1e3, e),
+            mf_history_figure(12, 3, run->predicted_s * 1e3, f),
+            mf_history_percent(
+                mf_history_error(run->predicted_s, run->layer_s), g),
+            mf_history_figure(9, 0, run->tokens_per_s, k));
+        if (runs->spread)
+            printf("  %4" PRId64 "  %.3f to %.3f", runs->spread[i].runs,
+                runs->spread[i].least_s * 1e3, runs->spread[i].most_s * 1e3);
+        putchar('\n');
     }
 }
 
 static void line(const char *name, const char *text)
 {
-    char cell[CELL];
+    char cell[MF_HISTORY_CELL];
 
     if (*text)
-        printf("%-14s %s\n", name, plain(text, cell));
+        printf("%-14s %s\n", name, mf_history_plain(text, cell));
 }
 
 static void count(const char *name, int64_t value)
@@ -142,7 +150,7 @@ static void amount(const char *name, double value, const char *unit)
 
 static void show_what(const struct mfdb_run *run)
 {
-    char cell[CELL];
+    char cell[MF_HISTORY_CELL];
 
     line("run", run->run_id);
     line("status", run->status);
@@ -190,7 +198,9 @@ static void show_figures(const struct mfdb_run *run)
 void mf_history_show(
     const struct mfdb_run *run, const struct mfdb_phases *phases)
 {
-    char a[CELL], b[CELL], c[CELL], d[CELL], e[CELL], f[CELL], g[CELL];
+    char a[MF_HISTORY_CELL], b[MF_HISTORY_CELL], c[MF_HISTORY_CELL],
+        d[MF_HISTORY_CELL], e[MF_HISTORY_CELL], f[MF_HISTORY_CELL],
+        g[MF_HISTORY_CELL];
 
     show_what(run);
     show_figures(run);
@@ -203,11 +213,12 @@ void mf_history_show(
         const struct mfdb_phase *p = &phases->phase[i];
 
         printf("%-18s  %-9s  %7" PRId64 "  %s  %s  %s  %s  %s\n",
-            plain(p->phase, a), plain(p->direction, b), p->samples,
-            figure(9, 3, p->min_s * 1e3, c), figure(9, 3, p->median_s * 1e3, d),
-            figure(9, 3, p->max_s * 1e3, e),
-            figure(12, 3, p->predicted_s * 1e3, f),
-            percent(mf_history_error(p->predicted_s, p->max_s), g));
+            mf_history_plain(p->phase, a), mf_history_plain(p->direction, b),
+            p->samples, mf_history_figure(9, 3, p->min_s * 1e3, c),
+            mf_history_figure(9, 3, p->median_s * 1e3, d),
+            mf_history_figure(9, 3, p->max_s * 1e3, e),
+            mf_history_figure(12, 3, p->predicted_s * 1e3, f),
+            mf_history_percent(mf_history_error(p->predicted_s, p->max_s), g));
     }
     puts("\nminimum, median and maximum over ranks; medians over iterations");
 }

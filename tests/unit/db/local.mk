@@ -28,4 +28,7 @@ tests_unit_db_write_spool_SOURCES = tests/unit/db/write_spool.c
 tests_unit_db_write_spool_CFLAGS = $(AM_CFLAGS)
 tests_unit_db_write_spool_LDADD = libmoefold-db.a $(SQLITE_LIBS)
 
-command_tests += tests/command/t0501-history.t
+command_tests += tests/command/t0501-history.t \
+    tests/command/t0503-history-past.t
+EXTRA_DIST += tests/data/db/README.md tests/data/db/schema-1.db
+EXTRA_DIST += tests/data/nccl-tests/README.md tests/data/nccl-tests/all-reduce.txt

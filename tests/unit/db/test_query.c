@@ -358,6 +358,45 @@ static void the_cache_forgets_by_age(void **state)
     mfdb_close(db);
 }
 
+/* Both from the tables of Mann and Whitney's paper: for 3 and 3 values U = 0
+ * has probability 0.05, for 5 and 5 U <= 2 has 4 of 252; two-sided, twice that.
+ * The third is of 2 and 2 values by hand: 2 4 | 1 3 has U = 1, and 2 of the 6
+ * ways have U <= 1.
+ */
+static void the_rank_test_is_exact(void **state)
+{
+    static const double low[] = {1, 2, 3}, high[] = {4, 5, 6};
+    static const double a[] = {1, 2, 3, 4, 7}, b[] = {5, 6, 8, 9, 10};
+    static const double c[] = {2, 4}, d[] = {1, 3};
+    static const double same[] = {1, 1, 1, 1};
+
+    (void)state;
+    assert_true(fabs(mfdb_rank_test(low, 3, high, 3) - 0.1) < 1e-12);
+    assert_true(fabs(mfdb_rank_test(high, 3, low, 3) - 0.1) < 1e-12);
+    assert_true(fabs(mfdb_rank_test(a, 5, b, 5) - 2 * 4.0 / 252) < 1e-12);
+    assert_true(fabs(mfdb_rank_test(c, 2, d, 2) - 2 * 2.0 / 6) < 1e-12);
+    assert_true(mfdb_rank_test(same, 4, same, 4) == 1);
+    assert_true(isnan(mfdb_rank_test(low, 0, high, 3)));
+}
+
+/* The normal approximation against the exact count, where both can be had: 30
+ * values a side that are exact, and 31 that are not, of one shift.
+ */
+static void the_rank_test_goes_over_smoothly(void **state)
+{
+    double a[31], b[31], exact, normal;
+
+    (void)state;
+    for (int i = 0; i < 31; i++) {
+        a[i] = i;
+        b[i] = i + 6.5;
+    }
+    exact = mfdb_rank_test(a, 30, b, 30);
+    normal = mfdb_rank_test(a, 31, b, 31);
+    assert_true(exact > 0.001 && exact < 0.05);
+    assert_true(fabs(normal / exact - 1) < 0.25);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +411,8 @@ int main(void)
         TEST(coefficients_are_versioned),
         TEST(wrong_coefficients_are_refused),
         TEST(the_cache_forgets_by_age),
+        TEST(the_rank_test_is_exact),
+        TEST(the_rank_test_goes_over_smoothly),
     };
 
     return cmocka_run_group_tests_name("query", tests, NULL, NULL);
