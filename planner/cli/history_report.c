@@ -377,8 +377,7 @@ static int write_charts(struct report *r)
         .title = "Measured over predicted layer time, run by run",
         .x_label = "started (UTC)",
         .y_label = "measured / predicted",
-        .dates = true,
-        .log_y = true};
+        .dates = true};
 
     mf_page_section(r->page, "predicted", "Predicted and measured");
     if (write_chart(r, &r->all, predicted_point, &predicted))

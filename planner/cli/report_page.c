@@ -192,7 +192,7 @@ void mf_page_bar(FILE *page, const char *name, double widest,
 
 /* ---- charts ---- */
 
-enum { WIDE = 720, HIGH = 360, LEFT = 80, RIGHT = 20, TOP = 16, BOTTOM = 56 };
+enum { WIDE = 720, HIGH = 360, LEFT = 80, RIGHT = 44, TOP = 16, BOTTOM = 56 };
 
 struct axis {
     double low, high;
@@ -206,12 +206,29 @@ static void axis_take(struct axis *a, double value)
     a->high = fmax(a->high, value);
 }
 
+/* The step of 1, 2, 5 times a power of ten below VALUE, or above it. */
+static double log_step(double value, bool up)
+{
+    static const double part[] = {1, 2, 5, 10};
+    const double power = pow(10, floor(log10(value)));
+    int i = 0;
+
+    if (up) {
+        while (i < 3 && part[i] * power < value * (1 - 1e-9))
+            i++;
+        return part[i] * power;
+    }
+    while (i < 2 && part[i + 1] * power <= value * (1 + 1e-9))
+        i++;
+    return part[i] * power;
+}
+
 /* Some room around the values, and around one value alone. */
 static void axis_round(struct axis *a)
 {
     if (a->log) {
-        a->low = pow(10, floor(log10(a->low) - 1e-9));
-        a->high = pow(10, ceil(log10(a->high) + 1e-9));
+        a->low = log_step(a->low * 0.999, false);
+        a->high = log_step(a->high * 1.001, true);
         return;
     }
     if (a->low >= 0 && a->low < a->high / 2)
@@ -281,9 +298,13 @@ static void tick(FILE *page, const struct mf_chart *chart, const struct axis *a,
 static void ticks(
     FILE *page, const struct mf_chart *chart, const struct axis *a, bool is_x)
 {
-    const int most = is_x && chart->dates ? 5 : 12;
+    const int most = is_x && chart->dates ? 5 : 14;
+    /* Each step of up to three decades, then only powers of ten. */
+    const bool fine = a->log && a->high / a->low < 1e3;
     const double step = a->log ? 0 : linear_step(a);
-    double value = a->log ? a->low : ceil(a->low / step - 1e-9) * step;
+    double value = fine     ? a->low
+                   : a->log ? pow(10, ceil(log10(a->low) - 1e-9))
+                            : ceil(a->low / step - 1e-9) * step;
 
     /* Dates at even parts, since a day is no power of ten. */
     if (is_x && chart->dates) {
@@ -294,7 +315,10 @@ static void ticks(
     }
     for (int i = 0; i < most && value <= a->high * (1 + 1e-9); i++) {
         tick(page, chart, a, is_x, value);
-        value = a->log ? value * 10 : value + step;
+        if (!a->log)
+            value += step;
+        else
+            value = fine ? log_step(value * 1.001, true) : value * 10;
     }
 }
 
