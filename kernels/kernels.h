@@ -38,18 +38,35 @@ void mfk_gemm_tn(enum mfk_gemm kind, int64_t m, int64_t n, int64_t k,
 /* Sum of a[i]*b[i] in one fixed order. */
 float mfk_dot(int64_t n, const float *a, const float *b);
 
-/* Softmax over EXPERTS of each row of logits[tokens,experts], the TOPK best
- * in descending order (ties: lower expert first) into ids and weights
- * [tokens,topk]; probs[tokens,experts] is kept for the backward pass. The
- * weights are scaling * p, or scaling * p / (sum of the chosen p).
+/* How a router chooses.
+ *
+ * Scores are a softmax over the experts, or a sigmoid of each logit. The TOPK
+ * best are chosen by score plus bias, in descending order (ties: lower expert
+ * first). With groups > 1 the experts lie in so many equal, consecutive groups;
+ * the TOPK_GROUPS best groups, each judged by the sum of its GROUP_BEST best
+ * scores plus biases, have the others left out.
+ * The weights are scaling * s, or scaling * s / (sum of the chosen s), without
+ * the bias.
  */
-void mfk_route(int64_t tokens, int64_t experts, int64_t topk, bool renormalize,
-    float scaling, const float *logits, float *probs, int32_t *ids,
-    float *weights);
+#define MFK_GROUPS_MOST 1024
+
+struct mfk_router {
+    int64_t tokens, experts, topk;
+    bool sigmoid; /* else softmax */
+    bool renormalize;
+    float scaling;
+    int64_t groups, topk_groups, group_best; /* groups 0 or 1: none */
+    const float *bias;                       /* [experts], NULL: none */
+};
+
+/* logits[tokens,experts] to ids and weights[tokens,topk]; scores[tokens,
+ * experts] are kept for the backward pass.
+ */
+void mfk_route(const struct mfk_router *router, const float *logits,
+    float *scores, int32_t *ids, float *weights);
 /* dlogits[tokens,experts] from dweights[tokens,topk]. */
-void mfk_route_backward(int64_t tokens, int64_t experts, int64_t topk,
-    bool renormalize, float scaling, const float *probs, const int32_t *ids,
-    const float *dweights, float *dlogits);
+void mfk_route_backward(const struct mfk_router *router, const float *scores,
+    const int32_t *ids, const float *dweights, float *dlogits);
 
 /* counts[experts] of ids[n]; every id lies in [0, experts). */
 void mfk_count(int64_t n, int64_t experts, const int32_t *ids, int64_t *counts);
@@ -79,11 +96,28 @@ void mfk_unpermute_backward(int64_t tokens, int64_t topk, int64_t hidden,
     const float *rows, const int64_t *place, const float *weights,
     const float *dy, float *drows, float *dweights);
 
-/* out[n] = silu(gate) * up, with silu(g) = g / (1 + exp(-g)). */
-void mfk_swiglu(int64_t n, const float *gate, const float *up, float *out);
+/* What stands between an expert's products. */
+enum mfk_activation {
+    MFK_SWIGLU,  /* silu(gate) * up, silu(g) = g / (1 + exp(-g)) */
+    MFK_GEGLU,   /* gelu(gate) * up, gelu(g) = g (1 + erf(g / sqrt 2)) / 2 */
+    MFK_CLAMPED, /* g sigmoid(1.702 g) * (u + 1), g = min(gate, 7) and u = up
+                    within 7 of 0, as in gpt-oss */
+};
+
+/* out[n] of gate[n] and up[n]. */
+void mfk_activate(enum mfk_activation kind, int64_t n, const float *gate,
+    const float *up, float *out);
 /* dgate and dup from dout; they may be the arrays gate and up. */
-void mfk_swiglu_backward(int64_t n, const float *gate, const float *up,
-    const float *dout, float *dgate, float *dup);
+void mfk_activate_backward(enum mfk_activation kind, int64_t n,
+    const float *gate, const float *up, const float *dout, float *dgate,
+    float *dup);
+
+/* rows[n,width] += bias[width]; bias[width] += sum of rows[n,width], in their
+ * order.
+ */
+void mfk_bias(int64_t n, int64_t width, const float *bias, float *rows);
+void mfk_bias_backward(
+    int64_t n, int64_t width, const float *drows, float *dbias);
 
 /* sum[i] += part[i]. */
 void mfk_add(int64_t n, const float *part, float *sum);

@@ -4,7 +4,7 @@ noinst_LIBRARIES += libmoefold-kernels.a
 # row stands, and on every machine of a job.
 libmoefold_kernels_a_CFLAGS = $(AM_CFLAGS) $(BLAS_CFLAGS) -ffp-contract=off
 libmoefold_kernels_a_SOURCES = kernels/kernels.h kernels/vector.h \
-    kernels/exact.h kernels/exact.c kernels/gemm.c kernels/route.c \
+    kernels/activation.c kernels/exact.h kernels/exact.c kernels/gemm.c kernels/route.c \
     kernels/rows.c
 
 # Any device: the kernels' text, and how a plug-in is asked for them.

@@ -128,24 +128,6 @@ void mfk_unpermute_backward(int64_t tokens, int64_t topk, int64_t hidden,
         }
 }
 
-void mfk_swiglu(int64_t n, const float *gate, const float *up, float *out)
-{
-    for (int64_t i = 0; i < n; i++)
-        out[i] = gate[i] / (1.0f + expf(-gate[i])) * up[i];
-}
-
-void mfk_swiglu_backward(int64_t n, const float *gate, const float *up,
-    const float *dout, float *dgate, float *dup)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const float g = gate[i], u = up[i];
-        const float s = 1.0f / (1.0f + expf(-g));
-
-        dup[i] = dout[i] * (g * s);
-        dgate[i] = dout[i] * u * (s * (1.0f + g * (1.0f - s)));
-    }
-}
-
 void mfk_add(int64_t n, const float *part, float *sum)
 {
     scaled(n, 1.0f, part, true, sum);

@@ -18,6 +18,9 @@ static uint64_t hash(uint64_t state, uint64_t value)
     return mix(state + UINT64_C(0x9e3779b97f4a7c15) + mix(value));
 }
 
+/* Biases move things by about a fifth of what they are added to. */
+#define BIAS_FAN 25
+
 /* Length of the sum that a weight takes part in. */
 static double fan(const struct mfr_shape *shape, enum mfr_tensor tensor)
 {
@@ -25,9 +28,20 @@ static double fan(const struct mfr_shape *shape, enum mfr_tensor tensor)
     case MFR_ROUTER:
     case MFR_GATE:
     case MFR_UP:
+    case MFR_SHARED_GATE:
+    case MFR_SHARED_UP:
+    case MFR_SHARED_ROUTER:
         return (double)shape->hidden;
     case MFR_DOWN:
         return (double)shape->ffn;
+    case MFR_SHARED_DOWN:
+        return (double)shape->shared_ffn;
+    case MFR_ROUTER_BIAS:
+    case MFR_SELECT_BIAS:
+    case MFR_GATE_BIAS:
+    case MFR_UP_BIAS:
+    case MFR_DOWN_BIAS:
+        return BIAS_FAN;
     case MFR_INPUT:
     case MFR_OUTPUT_GRAD:
         break;

@@ -10,12 +10,21 @@
 #include "runtime/shape.h"
 
 enum mfr_tensor {
-    MFR_INPUT,       /* block: micro batch; row: position*batch + sequence */
-    MFR_OUTPUT_GRAD, /* the same */
-    MFR_ROUTER,      /* block: 0; row: expert; column: hidden */
-    MFR_GATE,        /* block: expert; row: of ffn; column: hidden */
-    MFR_UP,          /* the same */
-    MFR_DOWN,        /* block: expert; row: of hidden; column: of ffn */
+    MFR_INPUT,         /* block: micro batch; row: position*batch + sequence */
+    MFR_OUTPUT_GRAD,   /* the same */
+    MFR_ROUTER,        /* block: 0; row: expert; column: hidden */
+    MFR_GATE,          /* block: expert; row: of ffn; column: hidden */
+    MFR_UP,            /* the same */
+    MFR_DOWN,          /* block: expert; row: of hidden; column: of ffn */
+    MFR_ROUTER_BIAS,   /* block: 0; row: 0; column: expert */
+    MFR_SELECT_BIAS,   /* the same */
+    MFR_GATE_BIAS,     /* block: expert; row: 0; column: of ffn */
+    MFR_UP_BIAS,       /* the same */
+    MFR_DOWN_BIAS,     /* block: expert; row: 0; column: of hidden */
+    MFR_SHARED_GATE,   /* block: 0; row: of shared ffn; column: hidden */
+    MFR_SHARED_UP,     /* the same */
+    MFR_SHARED_DOWN,   /* block: 0; row: of hidden; column: of shared ffn */
+    MFR_SHARED_ROUTER, /* block: 0; row: 0; column: hidden */
 };
 
 /* out[columns]: columns FIRST and on of one row of a tensor of pipeline stage

@@ -95,10 +95,31 @@ void mfr_experts_forward(struct mfr_experts *experts,
             kernel, o.rows, f, h, o.x, weights->gate + o.matrix, false, o.gate);
         mfk_gemm_nt(
             kernel, o.rows, f, h, o.x, weights->up + o.matrix, false, o.up);
-        mfk_swiglu(o.rows * f, o.gate, o.up, o.act);
+        if (weights->gate_bias) {
+            mfk_bias(o.rows, f, weights->gate_bias + e * f, o.gate);
+            mfk_bias(o.rows, f, weights->up_bias + e * f, o.up);
+        }
+        mfk_activate(experts->activation, o.rows * f, o.gate, o.up, o.act);
         mfk_gemm_nt(
             kernel, o.rows, h, f, o.act, weights->down + o.matrix, false, o.y);
+        if (weights->down_bias && experts->first_part)
+            mfk_bias(o.rows, h, weights->down_bias + e * h, o.y);
     }
+}
+
+/* Of expert E, once o.gate and o.up hold their gradients; o.y still holds that
+ * of the output.
+ */
+static void bias_gradients(const struct mfr_experts *experts,
+    const struct mfr_tensors *gradients, const struct one *o, int64_t e)
+{
+    const int64_t h = experts->hidden, f = experts->ffn;
+
+    if (!gradients->gate_bias)
+        return;
+    mfk_bias_backward(o->rows, h, o->y, gradients->down_bias + e * h);
+    mfk_bias_backward(o->rows, f, o->gate, gradients->gate_bias + e * f);
+    mfk_bias_backward(o->rows, f, o->up, gradients->up_bias + e * f);
 }
 
 void mfr_experts_backward(struct mfr_experts *experts,
@@ -118,7 +139,9 @@ void mfr_experts_backward(struct mfr_experts *experts,
         /* The activation is used up: its gradient takes its place. */
         mfk_gemm_nn(
             kernel, o.rows, f, h, o.y, weights->down + o.matrix, false, o.act);
-        mfk_swiglu_backward(o.rows * f, o.gate, o.up, o.act, o.gate, o.up);
+        mfk_activate_backward(
+            experts->activation, o.rows * f, o.gate, o.up, o.act, o.gate, o.up);
+        bias_gradients(experts, gradients, &o, e);
         mfk_gemm_tn(kernel, f, h, o.rows, o.gate, o.x, true,
             gradients->gate + o.matrix);
         mfk_gemm_tn(

@@ -8,6 +8,8 @@
 
 struct mfr_experts {
     enum mfk_gemm kernel;
+    enum mfk_activation activation;
+    bool first_part; /* of those over etp: it adds the bias of down */
     int64_t local, hidden, ffn; /* ffn: of this etp place */
     int64_t room;               /* rows */
     bool lent;                  /* x and y are somebody else's */
@@ -24,8 +26,9 @@ int mfr_experts_room(
     struct mfr_experts *experts, int64_t rows, struct mf_error *err);
 void mfr_experts_free(struct mfr_experts *experts);
 
-/* y = down(silu(gate x) * up x), rows of local expert e from first[e] up to
- * first[e + 1]; with ETP > 1 the part of the sum over this rank's ffn.
+/* y = down(act(gate x, up x)) and the biases that there are, rows of local
+ * expert e from first[e] up to first[e + 1]; with ETP > 1 the part of the sum
+ * over this rank's ffn.
  */
 void mfr_experts_forward(struct mfr_experts *experts,
     const struct mfr_tensors *weights, const int64_t *first);

@@ -162,7 +162,7 @@ static int route(mfr_layer *layer, const float *x, struct mf_error *err)
 {
     if (layer->device)
         return mfr_layer_device_route(layer->device, &layer->router, err);
-    mfr_router_forward(&layer->router, layer->weights.router, x);
+    mfr_router_forward(&layer->router, &layer->weights, x);
     return 0;
 }
 
@@ -264,8 +264,8 @@ static int route_back(mfr_layer *layer, float *dx, struct mf_error *err)
 {
     if (layer->device)
         return mfr_layer_device_route_back(layer->device, err);
-    mfr_router_backward(&layer->router, layer->experts.kernel,
-        layer->weights.router, layer->x, dx, layer->gradients.router);
+    mfr_router_backward(&layer->router, layer->experts.kernel, &layer->weights,
+        layer->x, dx, &layer->gradients);
     return 0;
 }
 
@@ -339,14 +339,19 @@ int mfr_layer_forward(
     if (experts_there(layer, err))
         return -1;
     mfr_watch_mark(&watch, MF_PHASE_EXPERTS, NAN, experts_flops(layer));
-    if (layer->copies)
-        return mfr_layer_copies_back(layer, &watch, experts->y, y, err);
-    if (rows_back(layer, &watch, experts->y, layer->returned, err))
+    if (layer->copies) {
+        if (mfr_layer_copies_back(layer, &watch, experts->y, y, err))
+            return -1;
+    } else {
+        if (rows_back(layer, &watch, experts->y, layer->returned, err) ||
+            unpermute(layer, y, err))
+            return -1;
+        mfr_watch_mark(
+            &watch, MF_PHASE_UNPERMUTE, rows_bytes(layer, 1 + topk), NAN);
+    }
+    if (layer->shared_experts &&
+        mfr_shared_experts_forward(layer, &watch, x, y, err))
         return -1;
-    if (unpermute(layer, y, err))
-        return -1;
-    mfr_watch_mark(
-        &watch, MF_PHASE_UNPERMUTE, rows_bytes(layer, 1 + topk), NAN);
     return pass_end(layer, &watch, y, err);
 }
 
@@ -395,6 +400,9 @@ int mfr_layer_backward(
     if (route_back(layer, dx, err))
         return -1;
     mfr_watch_mark(&watch, MF_PHASE_ROUTE, NAN, 2 * route_flops(layer));
+    if (layer->shared_experts &&
+        mfr_shared_experts_backward(layer, &watch, dy, dx, err))
+        return -1;
     layer->x = NULL;
     return pass_end(layer, &watch, dx, err);
 }
@@ -426,7 +434,8 @@ static int device_reduce_gradients(
     mfr_layer *layer, double scale, struct mf_error *err)
 {
     const enum mf_group_kind group = expert_group(layer);
-    const int64_t n = layer->expert_values;
+    const struct mfr_tensors *t = &layer->weights;
+    const int64_t n = t->experts * t->ffn * layer->shape.hidden;
     const int64_t router = layer->shape.experts * layer->shape.hidden;
     struct mfr_layer_device *on = layer->device;
     const struct mfr_tensors *g = &on->gradient;
@@ -452,31 +461,52 @@ static int device_reduce_gradients(
                : 0;
 }
 
+/* Those that are summed over the group of SUM; the bytes they have in *BYTES.
+ * A fault may put another group in its place.
+ */
+static int reduce_all(mfr_layer *layer, enum mf_group_kind sum, double scale,
+    double *bytes, struct mf_error *err)
+{
+    const enum mf_group_kind group =
+        sum == MF_GROUP_EDP ? expert_group(layer) : sum;
+    struct mfr_view view[MFR_VIEWS_MOST];
+    const int views = mfr_tensors_views(
+        &layer->shape, &layer->comms->coords, &layer->gradients, view);
+
+    *bytes = 0;
+    for (int i = 0; i < views; i++) {
+        const int64_t n = mfr_view_count(&view[i]);
+
+        if (view[i].sum != sum)
+            continue;
+        if (reduce(layer, group, n, view[i].values, scale, err))
+            return -1;
+        *bytes += (double)n * sizeof(float);
+    }
+    return 0;
+}
+
 int mfr_layer_reduce_gradients(
     mfr_layer *layer, double scale, struct mf_error *err)
 {
-    const enum mf_group_kind group = expert_group(layer);
-    const int64_t n = layer->expert_values;
-    const int64_t router = layer->shape.experts * layer->shape.hidden;
-    struct mfr_tensors *g = &layer->gradients;
+    const int *size = layer->comms->group_size;
+    double expert, dense, small;
     struct mfr_watch watch;
 
     if (layer->device && layer->device->comms)
         return device_reduce_gradients(layer, scale, err);
     mfr_watch_resume(&watch, &layer->times, MF_BACKWARD, NULL);
-    if (layer->device && mfr_layer_device_gradients(layer->device, g, err))
+    if (layer->device &&
+        mfr_layer_device_gradients(layer->device, &layer->gradients, err))
         return -1;
-    if (reduce(layer, group, n, g->gate, scale, err) ||
-        reduce(layer, group, n, g->up, scale, err) ||
-        reduce(layer, group, n, g->down, scale, err))
+    if (reduce_all(layer, MF_GROUP_EDP, scale, &expert, err))
         return -1;
-    if (layer->comms->group_size[MF_GROUP_EDP] > 1)
-        mfr_watch_mark(&watch, MF_PHASE_GRAD_REDUCE_EXPERT,
-            3.0 * (double)n * sizeof(float), NAN);
-    if (reduce(layer, MF_GROUP_TP_DP_CP, router, g->router, scale, err))
+    if (size[MF_GROUP_EDP] > 1)
+        mfr_watch_mark(&watch, MF_PHASE_GRAD_REDUCE_EXPERT, expert, NAN);
+    if (reduce_all(layer, MF_GROUP_DP_CP, scale, &dense, err) ||
+        reduce_all(layer, MF_GROUP_TP_DP_CP, scale, &small, err))
         return -1;
-    if (layer->comms->group_size[MF_GROUP_TP_DP_CP] > 1)
-        mfr_watch_mark(&watch, MF_PHASE_GRAD_REDUCE_DENSE,
-            (double)router * sizeof(float), NAN);
+    if (size[MF_GROUP_TP_DP_CP] > 1)
+        mfr_watch_mark(&watch, MF_PHASE_GRAD_REDUCE_DENSE, dense + small, NAN);
     return 0;
 }

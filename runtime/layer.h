@@ -4,9 +4,9 @@
  * experts, reduce (reduce-scatter over ETP), combine (all-to-all back) and
  * un-permute; backward is the transpose of each.
  *
- * fp32, softmax top-k, dropless, gated (SwiGLU) experts. The weights of the
- * chosen experts are applied at the un-permute: y = sum of w_k * row_k in the
- * order of k.
+ * fp32, dropless, gated experts; shared experts, which every token goes
+ * through, are cut over TP. The weights of the chosen experts are applied at
+ * the un-permute: y = sum of w_k * row_k in the order of k.
  */
 #ifndef MFR_LAYER_H
 #define MFR_LAYER_H
@@ -18,6 +18,7 @@
 #include "runtime/comm_device.h"
 #include "runtime/shape.h"
 #include "runtime/shard.h"
+#include "runtime/tensors.h"
 
 /* Faults that a test seeds, to show that verification finds them. */
 enum mfr_fault {
@@ -31,19 +32,6 @@ enum mfr_fault {
 /* "wrong-group", ...; "none" for none. The finder returns -1. */
 const char *mfr_fault_name(enum mfr_fault fault);
 int mfr_fault_find(const char *name);
-
-/* What a rank holds of each parameter, or of its gradient. Local expert l is
- * global expert first_expert + l; row or column f of the shard is first_ffn +
- * f of the whole expert.
- */
-struct mfr_tensors {
-    int64_t first_expert, experts; /* a contiguous block by ep */
-    int64_t first_ffn, ffn;        /* a contiguous part by etp */
-    float *router; /* [all experts][hidden], the same on every rank */
-    float *gate;   /* [experts][ffn][hidden] */
-    float *up;     /* [experts][ffn][hidden] */
-    float *down;   /* [experts][hidden][ffn] */
-};
 
 /* What the last forward pass decided on this rank. */
 struct mfr_routes {
@@ -166,9 +154,9 @@ int mfr_layer_forward(
 /* dy to dx; adds to the gradients. Follows a forward pass. */
 int mfr_layer_backward(
     mfr_layer *layer, const float *dy, float *dx, struct mf_error *err);
-/* Expert gradients times SCALE, summed over EDP; the router's times SCALE,
- * summed over the stage (TP, DP and CP). Collective over the stage. Replicas
- * hold the same bits afterwards.
+/* Gradients times SCALE: those of experts summed over EDP, of shared experts
+ * over DP and CP, the router's and other small ones over the stage (TP, DP and
+ * CP). Collective over the stage. Replicas hold the same bits afterwards.
  */
 int mfr_layer_reduce_gradients(
     mfr_layer *layer, double scale, struct mf_error *err);

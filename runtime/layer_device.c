@@ -46,8 +46,7 @@ static int tensors_take(struct mfr_layer_device *d,
 {
     const int64_t h = d->router->hidden, n = d->local * d->ffn * h;
 
-    *t = *like;
-    t->router = t->gate = t->up = t->down = NULL;
+    *t = (struct mfr_tensors){.experts = like->experts, .ffn = like->ffn};
     return take(d, d->router->experts * h, sizeof(float), &t->router, err) ||
                    take(d, n, sizeof(float), &t->gate, err) ||
                    take(d, n, sizeof(float), &t->up, err) ||
@@ -62,6 +61,25 @@ static void tensors_give(struct mfr_layer_device *d, struct mfr_tensors *t)
     give(d, t->gate);
     give(d, t->up);
     give(d, t->down);
+}
+
+/* What the kernels on devices do not do is refused, not left out. */
+static int check_shape(const struct mfr_shape *shape, struct mf_error *err)
+{
+    const int64_t each =
+        shape->groups > 1 ? shape->topk / shape->topk_groups : 1;
+
+    if (shape->shared_ffn > 0 || shape->router_bias || shape->expert_bias ||
+        shape->activation != MFK_SWIGLU)
+        return mf_error_set(err, MF_INVALID,
+            "shared experts, biases of experts and of the router, and other "
+            "activations than SwiGLU run on the CPU alone; use --backend cpu");
+    if (shape->groups > 1 && shape->group_best != (each > 0 ? each : 1))
+        return mf_error_set(err, MF_INVALID,
+            "on a device groups of experts are judged by their topk / "
+            "topk_groups best, here by %lld; use --backend cpu",
+            (long long)shape->group_best);
+    return 0;
 }
 
 static int tokens_take(struct mfr_layer_device *d, struct mf_error *err)
@@ -97,14 +115,19 @@ static size_t largest_gradient(const struct mfr_layer_device *d)
 }
 
 int mfr_layer_device_create(const struct mfr_layer_options *options,
-    const struct mfr_router *router, const struct mfr_tensors *tensors,
-    bool alone, struct mfr_layer_device **out, struct mf_error *err)
+    const struct mfr_shape *shape, const struct mfr_router *router,
+    const struct mfr_tensors *tensors, bool alone,
+    struct mfr_layer_device **out, struct mf_error *err)
 {
     struct mfr_layer_device *d = calloc(1, sizeof *d);
 
     *out = NULL;
     if (!d)
         return mf_error_set(err, MF_FAILED, "out of memory");
+    if (check_shape(shape, err)) {
+        free(d);
+        return -1;
+    }
     d->device = options->device;
     d->router = router;
     d->local = tensors->experts;
@@ -122,6 +145,9 @@ int mfr_layer_device_create(const struct mfr_layer_options *options,
         mf_error_set(err, MF_FAILED, "out of memory");
         goto out;
     }
+    if (shape->select_bias &&
+        take(d, router->experts, sizeof(float), &d->select_bias, err))
+        goto out;
     if (tokens_take(d, err) == 0 &&
         tensors_take(d, tensors, &d->weight, err) == 0 &&
         tensors_take(d, tensors, &d->gradient, err) == 0) {
@@ -152,6 +178,7 @@ void mfr_layer_device_free(struct mfr_layer_device *d)
     room_give(d);
     tensors_give(d, &d->weight);
     tensors_give(d, &d->gradient);
+    give(d, d->select_bias);
     give(d, d->x);
     give(d, d->dx);
     give(d, d->logits);
@@ -215,6 +242,10 @@ int mfr_layer_device_input(struct mfr_layer_device *d,
 {
     if (d->weights_new && tensors_copy(d, &d->weight, weights, true, err))
         return -1;
+    if (d->weights_new && d->select_bias &&
+        upload(d, d->select_bias, weights->select_bias,
+            bytes_of(d->router->experts, 1), err))
+        return -1;
     d->weights_new = false;
     return upload(
         d, d->x, x, bytes_of(d->router->tokens, d->router->hidden), err);
@@ -240,10 +271,13 @@ static struct mfk_device_router router_of(const struct mfr_layer_device *d)
         .tokens = d->router->tokens,
         .experts = d->router->experts,
         .topk = d->router->topk,
-        .groups = 1,
-        .topk_groups = 1,
-        .renormalize = d->router->renormalize,
-        .scaling = d->router->scaling,
+        .sigmoid = d->router->how.sigmoid,
+        .groups = d->router->how.groups > 1 ? d->router->how.groups : 1,
+        .topk_groups =
+            d->router->how.groups > 1 ? d->router->how.topk_groups : 1,
+        .renormalize = d->router->how.renormalize,
+        .scaling = d->router->how.scaling,
+        .bias = d->select_bias,
     };
 }
 

@@ -33,6 +33,7 @@ struct mfr_layer_device {
     float *weights, *dweights;            /* [tokens][topk] */
     int32_t *ids;                         /* [tokens][topk] */
     int64_t *part, *counts, *place;
+    float *select_bias;          /* [experts], NULL: none */
     struct mfr_tensors weight;   /* as the host's */
     struct mfr_tensors gradient; /* what the host's do not hold yet */
     float *send, *returned;      /* [tokens*topk][hidden] */
@@ -43,10 +44,13 @@ struct mfr_layer_device {
     float *scratch;              /* host memory for one gradient */
 };
 
-/* TENSORS: what the host holds, for its sizes. ALONE: one rank in the group. */
+/* TENSORS: what the host holds, for its sizes. ALONE: one rank in the group.
+ * MF_INVALID: the kernels do not do what SHAPE asks for.
+ */
 int mfr_layer_device_create(const struct mfr_layer_options *options,
-    const struct mfr_router *router, const struct mfr_tensors *tensors,
-    bool alone, struct mfr_layer_device **out, struct mf_error *err);
+    const struct mfr_shape *shape, const struct mfr_router *router,
+    const struct mfr_tensors *tensors, bool alone,
+    struct mfr_layer_device **out, struct mf_error *err);
 void mfr_layer_device_free(struct mfr_layer_device *d);
 
 int mfr_layer_device_room(

@@ -42,6 +42,21 @@ static int check_range(
         "%s is %" PRId64 ", it must be 1 to %" PRId64, what, value, most);
 }
 
+static int check_groups(const struct mfr_shape *shape, struct mf_error *err)
+{
+    if (shape->groups < 2)
+        return 0;
+    if (shape->groups <= MFK_GROUPS_MOST && shape->topk_groups > 0 &&
+        shape->topk_groups <= shape->groups && shape->group_best > 0 &&
+        shape->experts % shape->groups == 0 &&
+        shape->topk <= shape->experts / shape->groups * shape->topk_groups)
+        return 0;
+    return mf_error_set(err, MF_INVALID,
+        "%" PRId64 " experts in %" PRId64 " router groups, of which %" PRId64
+        " hold the %" PRId64 " chosen: that cannot be",
+        shape->experts, shape->groups, shape->topk_groups, shape->topk);
+}
+
 int mfr_layer_check(const struct mfr_shape *shape,
     const struct mf_layout *layout, struct mf_error *err)
 {
@@ -62,6 +77,13 @@ int mfr_layer_check(const struct mfr_shape *shape,
         return mf_error_set(err, MF_INVALID,
             "expert ffn %" PRId64 " does not divide over etp %" PRId64,
             shape->ffn, layout->etp);
+    if (shape->shared_ffn < 0 || shape->shared_ffn > INT_MAX ||
+        shape->shared_ffn % layout->tp != 0)
+        return mf_error_set(err, MF_INVALID,
+            "shared expert ffn %" PRId64 " does not divide over tp %" PRId64,
+            shape->shared_ffn, layout->tp);
+    if (check_groups(shape, err))
+        return -1;
     if (!isfinite(shape->scaling))
         return mf_error_set(err, MF_INVALID, "router scaling is not a number");
     if (__builtin_mul_overflow(shape->seq, shape->batch, &tokens) ||
@@ -93,6 +115,17 @@ int64_t mfr_layer_copies_bytes(const struct mfr_shape *shape,
     return more < 0x1p61 ? bytes + (int64_t)more : -1;
 }
 
+/* Weights, gradients and rows of the shared experts. */
+static double shared_values(const struct mfr_shape *shape,
+    const struct mf_layout *layout, double tokens)
+{
+    const double h = (double)shape->hidden;
+    const double f = (double)shape->shared_ffn / (double)layout->tp;
+    const double rows = tokens * (double)layout->tp;
+
+    return f > 0 ? 6 * h * f + 2 * rows * (h + 3 * f) + 2 * tokens * h : 0;
+}
+
 int64_t mfr_layer_bytes(
     const struct mfr_shape *shape, const struct mf_layout *layout, int64_t rank)
 {
@@ -108,6 +141,7 @@ int64_t mfr_layer_bytes(
     values = 2 * (e * h + 3 * (e / (double)layout->ep) * f * h);
     values += tokens * (4 * h + 3 * e) + choices * (2 * h + 5);
     values += rows * (3 * h + 3 * f) + (layout->etp > 1 ? rows * h : 0);
+    values += shared_values(shape, layout, tokens);
     values *= sizeof(float);
     return values < 0x1p62 ? (int64_t)values : -1;
 }
@@ -121,34 +155,14 @@ static float *zeros(int64_t a, int64_t b, int64_t c)
     return calloc((size_t)n + 1, sizeof(float));
 }
 
-static int tensors_alloc(
-    struct mfr_tensors *t, const struct mfr_shape *shape, struct mf_error *err)
-{
-    t->router = zeros(shape->experts, shape->hidden, 1);
-    t->gate = zeros(t->experts, t->ffn, shape->hidden);
-    t->up = zeros(t->experts, t->ffn, shape->hidden);
-    t->down = zeros(t->experts, shape->hidden, t->ffn);
-    if (t->router && t->gate && t->up && t->down)
-        return 0;
-    return mf_error_set(err, MF_FAILED, "out of memory for the weights");
-}
-
-static void tensors_free(struct mfr_tensors *t)
-{
-    free(t->router);
-    free(t->gate);
-    free(t->up);
-    free(t->down);
-}
-
 static int layer_alloc(mfr_layer *layer, struct mf_error *err)
 {
     const struct mfr_shape *shape = &layer->shape;
     const int64_t choices = layer->shard.tokens * shape->topk;
     const struct mfr_comms *comms = layer->comms;
 
-    if (tensors_alloc(&layer->weights, shape, err) ||
-        tensors_alloc(&layer->gradients, shape, err) ||
+    if (mfr_tensors_alloc(shape, false, &layer->weights, err) ||
+        mfr_tensors_alloc(shape, true, &layer->gradients, err) ||
         mfr_router_init(&layer->router, shape, layer->shard.tokens, err))
         return -1;
     layer->send = zeros(choices, shape->hidden, 1);
@@ -165,12 +179,10 @@ static void layer_place(mfr_layer *layer, const struct mf_layout *layout)
     struct mfr_tensors *t = &layer->weights;
 
     mfr_shard_of(&layer->shape, layout, layer->comms->rank, &layer->shard);
-    t->experts = layer->shape.experts / layout->ep;
-    t->first_expert = layer->comms->group_rank[MF_GROUP_EP] * t->experts;
-    t->ffn = layer->shape.ffn / layout->etp;
-    t->first_ffn = layer->comms->group_rank[MF_GROUP_ETP] * t->ffn;
+    mfr_tensors_place(&layer->shape, layout, &layer->comms->coords, t);
     layer->gradients = *t;
-    layer->expert_values = t->experts * t->ffn * layer->shape.hidden;
+    layer->experts.activation = layer->shape.activation;
+    layer->experts.first_part = layer->comms->group_rank[MF_GROUP_ETP] == 0;
     layer->experts.local = t->experts;
     layer->experts.hidden = layer->shape.hidden;
     layer->experts.ffn = t->ffn;
@@ -238,9 +250,13 @@ int mfr_layer_create(const struct mfr_shape *shape,
         new->experts.kernel = options->kernel;
         layer_place(new, layout);
         rc = layer_alloc(new, err);
+        if (rc == 0 && shape->shared_ffn > 0)
+            rc = mfr_shared_experts_create(
+                new, layout, &new->shared_experts, err);
         if (rc == 0 && options->device)
-            rc = mfr_layer_device_create(options, &new->router, &new->weights,
-                comms->group_size[MF_GROUP_ETP_EP] == 1, &new->device, err);
+            rc = mfr_layer_device_create(options, shape, &new->router,
+                &new->weights, comms->group_size[MF_GROUP_ETP_EP] == 1,
+                &new->device, err);
     }
     if (mfr_agree(group, rc, err) ||
         mfr_dispatch_init(&new->dispatch, shape, comms, &new->shard,
@@ -259,8 +275,9 @@ void mfr_layer_free(mfr_layer *layer)
     if (!layer)
         return;
     mfr_layer_device_free(layer->device);
-    tensors_free(&layer->weights);
-    tensors_free(&layer->gradients);
+    mfr_tensors_free(&layer->weights);
+    mfr_tensors_free(&layer->gradients);
+    mfr_shared_experts_free(layer->shared_experts);
     mfr_router_free(&layer->router);
     mfr_copies_free(layer->copies);
     mfr_shared_free(layer->shared);
@@ -274,26 +291,10 @@ void mfr_layer_free(mfr_layer *layer)
 
 void mfr_layer_seed(mfr_layer *layer, uint64_t seed)
 {
-    const struct mfr_shape *shape = &layer->shape;
-    const struct mfr_tensors t = mfr_layer_weights(layer), *w = &t;
-    const int64_t stage = layer->comms->coords.pp, h = shape->hidden;
+    const struct mfr_tensors t = mfr_layer_weights(layer);
 
-    for (int64_t e = 0; e < shape->experts; e++)
-        mfr_data_row(
-            shape, seed, MFR_ROUTER, stage, 0, e, 0, h, w->router + e * h);
-    for (int64_t l = 0; l < w->experts; l++) {
-        const int64_t e = w->first_expert + l, at = l * w->ffn * h;
-
-        for (int64_t f = 0; f < w->ffn; f++) {
-            mfr_data_row(shape, seed, MFR_GATE, stage, e, w->first_ffn + f, 0,
-                h, w->gate + at + f * h);
-            mfr_data_row(shape, seed, MFR_UP, stage, e, w->first_ffn + f, 0, h,
-                w->up + at + f * h);
-        }
-        for (int64_t r = 0; r < h; r++)
-            mfr_data_row(shape, seed, MFR_DOWN, stage, e, r, w->first_ffn,
-                w->ffn, w->down + at + r * w->ffn);
-    }
+    mfr_tensors_seed(&layer->shape, seed, layer->comms->coords.pp,
+        &layer->comms->coords, &t);
 }
 
 static void seed_tokens(
@@ -359,15 +360,7 @@ const struct mfr_times *mfr_layer_times(const mfr_layer *layer)
 
 void mfr_layer_zero_gradients(mfr_layer *layer)
 {
-    const struct mfr_tensors *g = &layer->gradients;
-    const size_t bytes = (size_t)layer->expert_values * sizeof(float);
-    const size_t router =
-        (size_t)(layer->shape.experts * layer->shape.hidden) * sizeof(float);
-
-    memset(g->router, 0, router);
-    memset(g->gate, 0, bytes);
-    memset(g->up, 0, bytes);
-    memset(g->down, 0, bytes);
+    mfr_tensors_zero(&layer->shape, &layer->comms->coords, &layer->gradients);
     if (layer->device)
         layer->device->gradients_old = true;
 }

@@ -11,6 +11,7 @@
 #include "runtime/layer_device.h"
 #include "runtime/route.h"
 #include "runtime/shared.h"
+#include "runtime/shared_experts.h"
 
 struct mfr_layer {
     struct mfr_shape shape;
@@ -18,13 +19,13 @@ struct mfr_layer {
     enum mfr_fault fault;
     bool observed; /* the host needs results, wherever they are */
     struct mfr_shard shard;
-    int64_t expert_values; /* in each of gate, up and down */
     struct mfr_tensors weights, gradients;
     struct mfr_router router;
     struct mfr_dispatch dispatch;
     struct mfr_shared *shared; /* NULL: MPI alone */
     struct mfr_copies *copies; /* allgather, dedup; NULL: alltoall */
     struct mfr_experts experts;
+    struct mfr_shared_experts *shared_experts; /* NULL: none */
     float *send;     /* [tokens*topk][hidden] rows that go to the experts */
     float *returned; /* [tokens*topk][hidden] what they sent back, kept */
     const float *x;  /* of the last forward pass */

@@ -18,6 +18,8 @@ libmoefold_runtime_a_SOURCES = \
     runtime/copies.h runtime/copies.c runtime/layer_copies.c \
     runtime/shared.h runtime/shared.c runtime/layer_shared.c \
     runtime/experts.h runtime/experts.c \
+    runtime/tensors.h runtime/tensors.c \
+    runtime/shared_experts.h runtime/shared_experts.c \
     runtime/layer.h runtime/layer.c runtime/layer_make.c \
     runtime/layer_state.h runtime/layer_device.h runtime/layer_device.c \
     runtime/route.h runtime/route.c \

@@ -17,8 +17,15 @@ int mfr_router_init(struct mfr_router *router, const struct mfr_shape *shape,
         .experts = shape->experts,
         .topk = shape->topk,
         .hidden = shape->hidden,
-        .renormalize = shape->renormalize,
-        .scaling = (float)shape->scaling,
+        .how = {.tokens = tokens,
+            .experts = shape->experts,
+            .topk = shape->topk,
+            .sigmoid = shape->sigmoid,
+            .renormalize = shape->renormalize,
+            .scaling = (float)shape->scaling,
+            .groups = shape->groups,
+            .topk_groups = shape->topk_groups,
+            .group_best = shape->group_best},
         .logits = calloc(scores + 1, sizeof(float)),
         .probs = calloc(scores + 1, sizeof(float)),
         .dlogits = calloc(scores + 1, sizeof(float)),
@@ -49,30 +56,37 @@ void mfr_router_free(struct mfr_router *router)
     free(router->cursor);
 }
 
-void mfr_router_forward(
-    struct mfr_router *router, const float *weight, const float *x)
+void mfr_router_forward(struct mfr_router *router,
+    const struct mfr_tensors *weights, const float *x)
 {
     const int64_t choices = router->tokens * router->topk;
+    struct mfk_router how = router->how;
 
+    how.bias = weights->select_bias;
     /* Always row-exact, so that no route depends on the layout. */
     mfk_gemm_nt(MFK_EXACT, router->tokens, router->experts, router->hidden, x,
-        weight, false, router->logits);
-    mfk_route(router->tokens, router->experts, router->topk,
-        router->renormalize, router->scaling, router->logits, router->probs,
-        router->ids, router->weights);
+        weights->router, false, router->logits);
+    if (weights->router_bias)
+        mfk_bias(router->tokens, router->experts, weights->router_bias,
+            router->logits);
+    mfk_route(
+        &how, router->logits, router->probs, router->ids, router->weights);
     mfk_count(choices, router->experts, router->ids, router->counts);
     mfk_place(choices, router->experts, router->ids, router->counts,
         router->cursor, router->place);
 }
 
 void mfr_router_backward(struct mfr_router *router, enum mfk_gemm kernel,
-    const float *weight, const float *x, float *dx, float *dweight)
+    const struct mfr_tensors *weights, const float *x, float *dx,
+    const struct mfr_tensors *gradients)
 {
-    mfk_route_backward(router->tokens, router->experts, router->topk,
-        router->renormalize, router->scaling, router->probs, router->ids,
+    mfk_route_backward(&router->how, router->probs, router->ids,
         router->dweights, router->dlogits);
     mfk_gemm_nn(kernel, router->tokens, router->hidden, router->experts,
-        router->dlogits, weight, true, dx);
+        router->dlogits, weights->router, true, dx);
     mfk_gemm_tn(kernel, router->experts, router->hidden, router->tokens,
-        router->dlogits, x, true, dweight);
+        router->dlogits, x, true, gradients->router);
+    if (gradients->router_bias)
+        mfk_bias_backward(router->tokens, router->experts, router->dlogits,
+            gradients->router_bias);
 }

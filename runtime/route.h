@@ -7,11 +7,11 @@
 #include "kernels/kernels.h"
 #include "planner/layout/error.h"
 #include "runtime/shape.h"
+#include "runtime/tensors.h"
 
 struct mfr_router {
     int64_t tokens, experts, topk, hidden;
-    bool renormalize;
-    float scaling;
+    struct mfk_router how;           /* all but the bias */
     float *logits, *probs, *dlogits; /* [tokens][experts] */
     float *weights, *dweights;       /* [tokens][topk] */
     int32_t *ids;                    /* [tokens][topk] */
@@ -24,16 +24,15 @@ int mfr_router_init(struct mfr_router *router, const struct mfr_shape *shape,
     int64_t tokens, struct mf_error *err);
 void mfr_router_free(struct mfr_router *router);
 
-/* x[tokens][hidden] and the router's weight [experts][hidden] to choices,
- * counts and places.
- */
-void mfr_router_forward(
-    struct mfr_router *router, const float *weight, const float *x);
+/* x[tokens][hidden] and the router of WEIGHTS to choices, counts and places. */
+void mfr_router_forward(struct mfr_router *router,
+    const struct mfr_tensors *weights, const float *x);
 
-/* From router->dweights: adds to dx[tokens][hidden] and to dweight
- * [experts][hidden].
+/* From router->dweights: adds to dx[tokens][hidden] and to the router's
+ * GRADIENTS.
  */
 void mfr_router_backward(struct mfr_router *router, enum mfk_gemm kernel,
-    const float *weight, const float *x, float *dx, float *dweight);
+    const struct mfr_tensors *weights, const float *x, float *dx,
+    const struct mfr_tensors *gradients);
 
 #endif

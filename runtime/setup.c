@@ -114,6 +114,29 @@ int mfr_setup_pick(const struct mf_plan *plan, int64_t pick, int64_t ranks,
         layout, world, ranks, world);
 }
 
+static enum mfk_activation activation_of(const struct mf_model *model)
+{
+    /* Biases inside experts come with gpt-oss's own activation. */
+    if (model->mlp_bias)
+        return MFK_CLAMPED;
+    return mf_activation_is_silu(model->activation) ? MFK_SWIGLU : MFK_GEGLU;
+}
+
+/* A group is judged by its two best where a bias is added to choose by
+ * (DeepSeek-V3, arXiv 2412.19437, and its modeling file), else by its best
+ * (DeepSeek-V2, arXiv 2405.04434).
+ */
+static void set_groups(const struct mf_model *model, struct mfr_shape *shape)
+{
+    const struct mf_router *router = &model->router;
+
+    if (router->groups < 2)
+        return;
+    shape->groups = router->groups;
+    shape->topk_groups = router->topk_groups > 0 ? router->topk_groups : 1;
+    shape->group_best = router->bias ? 2 : 1;
+}
+
 int mfr_setup_shape(const struct mf_plan *plan,
     const struct mf_plan_entry *entry, struct mfr_shape *shape,
     struct mf_error *err)
@@ -131,7 +154,15 @@ int mfr_setup_shape(const struct mf_plan *plan,
         .topk = model->topk,
         .renormalize = model->router.renormalize,
         .scaling = model->router.scaling,
+        .sigmoid = model->router.score == MF_SCORE_SIGMOID,
+        .select_bias = model->router.bias,
+        .router_bias = model->router.linear_bias,
+        .expert_bias = model->mlp_bias,
+        .activation = activation_of(model),
+        .shared_ffn = model->shared_ffn,
+        .shared_gate = model->shared_gate,
     };
+    set_groups(model, shape);
     return mfr_layer_check(shape, &entry->layout, err);
 }
 

@@ -44,6 +44,7 @@ static void cut_shape(const struct mf_layout *layout, struct mfr_shape *shape)
                WEIGHTS_MOST)
         shape->hidden /= 2;
     shape->ffn = cut_multiple(shape->ffn, WIDTH_MOST, layout->etp);
+    shape->shared_ffn = cut_multiple(shape->shared_ffn, WIDTH_MOST, layout->tp);
     shape->batch = least(shape->batch, BATCH_MOST);
     shape->seq =
         least(shape->seq, tokens > shape->batch ? tokens / shape->batch : 1);
@@ -62,11 +63,15 @@ int mfr_verify_shape(const struct mf_plan *plan,
 
 static json_t *shape_json(const struct mfr_shape *shape)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:f}", "seq",
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:f, s:s, s:I, s:I, s:b}", "seq",
         (json_int_t)shape->seq, "micro_batch", (json_int_t)shape->batch,
         "hidden", (json_int_t)shape->hidden, "ffn", (json_int_t)shape->ffn,
         "experts", (json_int_t)shape->experts, "topk", (json_int_t)shape->topk,
-        "renormalize", shape->renormalize, "scaling", shape->scaling);
+        "renormalize", shape->renormalize, "scaling", shape->scaling, "score",
+        shape->sigmoid ? "sigmoid" : "softmax", "groups",
+        (json_int_t)shape->groups, "shared_ffn", (json_int_t)shape->shared_ffn,
+        "shared_gate", shape->shared_gate);
 }
 
 static int print_json(const struct mf_layout *layout,

@@ -29,6 +29,7 @@ int mfr_verifier_create(const struct mfr_comms *comms,
         .layout = *layout,
         .stage = MPI_COMM_NULL,
         .replicas = MPI_COMM_NULL,
+        .shared_replicas = MPI_COMM_NULL,
     };
     mf_layout_coords(layout, comms->rank, &v->coords);
     shard = (int)(v->coords.ep * layout->etp + v->coords.etp);
@@ -36,6 +37,9 @@ int mfr_verifier_create(const struct mfr_comms *comms,
                     comms->base, (int)v->coords.pp, comms->rank, &v->stage),
             "verify: MPI_Comm_split", err) ||
         mfr_mpi(MPI_Comm_split(v->stage, shard, comms->rank, &v->replicas),
+            "verify: MPI_Comm_split", err) ||
+        mfr_mpi(MPI_Comm_split(v->stage, (int)v->coords.tp, comms->rank,
+                    &v->shared_replicas),
             "verify: MPI_Comm_split", err))
         return -1;
     rc = mf_layout_parse("tp1", &v->alone_layout, err) ||
@@ -62,6 +66,7 @@ void mfr_verifier_free(struct mfr_verifier *v)
     if (!v)
         return;
     free_comm(&v->replicas);
+    free_comm(&v->shared_replicas);
     free_comm(&v->stage);
     if (v->connected)
         mfr_comms_free(&v->alone);

@@ -49,6 +49,7 @@ struct mfr_verifier {
     struct mf_coords coords;
     MPI_Comm stage;    /* the ranks of this rank's pipeline stage */
     MPI_Comm replicas; /* those of them that hold the same expert shard */
+    MPI_Comm shared_replicas;      /* the same part of the shared experts */
     struct mf_layout alone_layout; /* of one rank */
     struct mfr_comms alone;
     bool connected; /* alone holds something */

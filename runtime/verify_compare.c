@@ -15,9 +15,9 @@
 /* Room for all checks, so that only one agreement is needed. */
 struct space {
     int64_t *sum;    /* [T + 2 * experts] */
-    double *whole;   /* [run][3][ffn * hidden] */
-    int64_t run;     /* experts that go round at once */
-    float *first;    /* a rank's expert gradients, or the router's */
+    double *whole;   /* blocks of one reference gradient */
+    int64_t most;    /* values that WHOLE has room for */
+    float *first;    /* one of a rank's gradients */
     bool *held;      /* [T] */
     int32_t *member; /* of an ETP x EP group */
     float *row;      /* [hidden] */
@@ -37,29 +37,38 @@ static int64_t first_of(const struct mfr_trial *trial)
            shard->first * trial->work->shape.batch;
 }
 
+static int gradients_of(
+    const struct mfr_trial *trial, struct mfr_view view[MFR_VIEWS_MOST])
+{
+    const struct mfr_tensors g = mfr_layer_gradients(trial->run.layer);
+
+    return mfr_tensors_views(
+        &trial->work->shape, &trial->verifier->coords, &g, view);
+}
+
 static int space_create(
     const struct mfr_trial *trial, struct space *space, struct mf_error *err)
 {
     const struct mfr_shape *shape = &trial->work->shape;
-    struct mfr_tensors g = mfr_layer_gradients(trial->run.layer);
-    int64_t tokens = trial->expected.tokens;
-    int64_t expert = 3 * shape->ffn * shape->hidden;
-    int64_t shard = 3 * g.experts * g.ffn * shape->hidden;
-    int64_t router = shape->experts * shape->hidden;
+    struct mfr_view view[MFR_VIEWS_MOST];
+    const int views = gradients_of(trial, view);
+    int64_t tokens = trial->expected.tokens, largest = 0;
 
-    *space = (struct space){.run = SHARED_MOST / expert};
-    if (space->run < 1)
-        space->run = 1;
-    if (space->run > shape->experts)
-        space->run = shape->experts;
+    *space = (struct space){.most = SHARED_MOST};
+    for (int i = 0; i < views; i++) {
+        const int64_t block = view[i].all_rows * view[i].all_columns;
+        const int64_t mine = mfr_view_count(&view[i]);
+
+        space->most = block > space->most ? block : space->most;
+        largest = mine > largest ? mine : largest;
+    }
     if (tokens + 2 * shape->experts > INT_MAX)
         return mf_error_set(err, MF_INVALID,
             "verify: more tokens than a count holds; take a smaller shape");
     space->sum =
         mfr_room(tokens + 2 * shape->experts, 1, sizeof *space->sum, err);
-    space->whole = mfr_room(space->run, expert, sizeof *space->whole, err);
-    space->first =
-        mfr_room(shard > router ? shard : router, 1, sizeof *space->first, err);
+    space->whole = mfr_room(space->most, 1, sizeof *space->whole, err);
+    space->first = mfr_room(largest, 1, sizeof *space->first, err);
     space->held = mfr_room(tokens, 1, sizeof *space->held, err);
     space->member =
         mfr_room(mf_group_size(&trial->verifier->layout, MF_GROUP_ETP_EP), 1,
@@ -233,8 +242,10 @@ static void check_values(struct mfr_trial *trial)
     const struct mfr_expected *e = &trial->expected;
     int64_t at = first_of(trial) * work->shape.hidden;
     int64_t n = tokens_of(trial) * work->shape.hidden;
-    bool bits = work->kernel == MFK_EXACT && trial->verifier->layout.etp == 1 &&
-                work->dispatcher == MF_ALLTOALL;
+    const struct mf_layout *layout = &trial->verifier->layout;
+    bool bits = work->kernel == MFK_EXACT && layout->etp == 1 &&
+                work->dispatcher == MF_ALLTOALL &&
+                (work->shape.shared_ffn == 0 || layout->tp == 1);
     struct mfr_checks *checks = trial->checks;
 
     mfr_check_doubles(mfr_checks_add(checks, "output", MFR_BOUND_FP32, false),
@@ -258,24 +269,19 @@ static double squares(const float *v, int64_t n)
     return sum;
 }
 
-/* Loss and gradient norm of the stage. Each parameter is counted once: expert
- * shards by the first of their EDP replicas, the router by one rank.
- */
+/* Loss and gradient norm of the stage. Each parameter is counted once. */
 static int check_sums(struct mfr_trial *trial, struct mf_error *err)
 {
     const struct mfr_shape *shape = &trial->work->shape;
-    struct mfr_tensors g = mfr_layer_gradients(trial->run.layer);
-    int64_t expert = g.experts * g.ffn * shape->hidden;
-    const struct mf_coords *c = &trial->verifier->coords;
+    struct mfr_view view[MFR_VIEWS_MOST];
+    const int views = gradients_of(trial, view);
     double sum[2] = {0, 0};
 
     for (int64_t i = 0; i < tokens_of(trial) * shape->hidden; i++)
         sum[0] += (double)trial->run.y[i] * (double)trial->run.dy[i];
-    if (c->edp == 0)
-        sum[1] += squares(g.gate, expert) + squares(g.up, expert) +
-                  squares(g.down, expert);
-    if (c->tp == 0 && c->cp == 0 && c->dp == 0)
-        sum[1] += squares(g.router, shape->experts * shape->hidden);
+    for (int i = 0; i < views; i++)
+        if (view[i].once)
+            sum[1] += squares(view[i].values, mfr_view_count(&view[i]));
     if (mfr_mpi(MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPI_DOUBLE, MPI_SUM,
                     trial->verifier->stage),
             "verify: MPI_Allreduce", err))
@@ -288,104 +294,125 @@ static int check_sums(struct mfr_trial *trial, struct mf_error *err)
     return 0;
 }
 
-/* Local expert L of this rank against [ffn][hidden] of gate and up, then
- * [hidden][ffn] of down, of the whole expert.
- */
-static void check_expert(const struct mfr_trial *trial, int64_t l,
-    const double *whole, struct mfr_check *const check[3])
+static const char *grad_name(enum mfr_tensor tensor)
 {
-    int64_t hidden = trial->work->shape.hidden, ffn = trial->work->shape.ffn;
-    struct mfr_tensors g = mfr_layer_gradients(trial->run.layer);
-    int64_t at = l * g.ffn * hidden, skip = g.first_ffn * hidden;
-    const double *down = whole + 2 * ffn * hidden + g.first_ffn;
+    static const char *const name[] = {
+        [MFR_ROUTER] = "router_grad",
+        [MFR_ROUTER_BIAS] = "router_bias_grad",
+        [MFR_GATE] = "gate_grad",
+        [MFR_UP] = "up_grad",
+        [MFR_DOWN] = "down_grad",
+        [MFR_GATE_BIAS] = "gate_bias_grad",
+        [MFR_UP_BIAS] = "up_bias_grad",
+        [MFR_DOWN_BIAS] = "down_bias_grad",
+        [MFR_SHARED_GATE] = "shared_gate_grad",
+        [MFR_SHARED_UP] = "shared_up_grad",
+        [MFR_SHARED_DOWN] = "shared_down_grad",
+        [MFR_SHARED_ROUTER] = "shared_router_grad",
+    };
 
-    mfr_check_doubles(check[0], g.gate + at, whole + skip, g.ffn * hidden);
-    mfr_check_doubles(
-        check[1], g.up + at, whole + ffn * hidden + skip, g.ffn * hidden);
-    for (int64_t i = 0; i < hidden; i++)
-        mfr_check_doubles(
-            check[2], g.down + at + i * g.ffn, down + i * ffn, g.ffn);
+    return name[tensor];
 }
 
-/* The stage's first rank holds the reference's gradients; a few experts go
- * round at a time, so that no other rank needs room for all.
- */
-static int check_experts(
-    struct mfr_trial *trial, struct space *space, struct mf_error *err)
+/* This rank's part of block B of the whole parameter. */
+static void check_block(const struct mfr_view *view, int64_t b,
+    const double *whole, struct mfr_check *check)
 {
-    struct mfr_check *const check[3] = {
-        mfr_checks_add(trial->checks, "gate_grad", MFR_BOUND_FP32, false),
-        mfr_checks_add(trial->checks, "up_grad", MFR_BOUND_FP32, false),
-        mfr_checks_add(trial->checks, "down_grad", MFR_BOUND_FP32, false),
-    };
-    const struct mfr_reference *ref = &trial->expected.reference;
-    struct mfr_tensors g = mfr_layer_gradients(trial->run.layer);
-    int64_t experts = trial->work->shape.experts;
-    int64_t size = trial->work->shape.ffn * trial->work->shape.hidden;
-    size_t bytes = (size_t)size * sizeof(double);
+    if (b < view->first_block || b >= view->first_block + view->blocks)
+        return;
+    for (int64_t r = 0; r < view->rows; r++)
+        mfr_check_doubles(check, mfr_view_row(view, b - view->first_block, r),
+            whole + (view->first_row + r) * view->all_columns +
+                view->first_column,
+            view->columns);
+}
 
-    for (int64_t e = 0; e < experts; e += space->run) {
-        int64_t n = experts - e < space->run ? experts - e : space->run;
+/* The stage's first rank holds the reference's gradient; a few blocks go round
+ * at a time, so that no other rank needs room for all.
+ */
+static int check_gradient(struct mfr_trial *trial, struct space *space,
+    const struct mfr_view *view, struct mf_error *err)
+{
+    struct mfr_check *check = mfr_checks_add(
+        trial->checks, grad_name(view->tensor), MFR_BOUND_FP32, false);
+    const double *ref =
+        *mfr_expected_member(&trial->expected.reference.gradient, view->tensor);
+    const int64_t size = view->all_rows * view->all_columns;
+    const int64_t run = space->most / size;
 
-        for (int64_t i = 0; i < n && ref->gate; i++) {
-            double *whole = space->whole + 3 * i * size;
+    for (int64_t b = 0; b < view->all_blocks; b += run) {
+        const int64_t left = view->all_blocks - b, n = left < run ? left : run;
+        const size_t bytes = (size_t)(n * size) * sizeof(double);
 
-            memcpy(whole, ref->gate + (e + i) * size, bytes);
-            memcpy(whole + size, ref->up + (e + i) * size, bytes);
-            memcpy(whole + 2 * size, ref->down + (e + i) * size, bytes);
-        }
-        if (mfr_share(trial->verifier->stage, space->whole,
-                3 * n * (int64_t)bytes, err))
+        if (ref)
+            memcpy(space->whole, ref + b * size, bytes);
+        if (mfr_share(
+                trial->verifier->stage, space->whole, (int64_t)bytes, err))
             return -1;
         for (int64_t i = 0; i < n; i++)
-            if (e + i >= g.first_expert && e + i < g.first_expert + g.experts)
-                check_expert(trial, e + i - g.first_expert,
-                    space->whole + 3 * i * size, check);
+            check_block(view, b + i, space->whole + i * size, check);
     }
+    /* A rank without a value of it has nothing that could be wrong. */
+    if (view->rows == 0 || view->columns == 0)
+        mfr_check_equal(check, true);
     return 0;
 }
 
-static void check_router(struct mfr_trial *trial)
+static int check_gradients(
+    struct mfr_trial *trial, struct space *space, struct mf_error *err)
 {
-    const struct mfr_shape *shape = &trial->work->shape;
+    struct mfr_view view[MFR_VIEWS_MOST];
+    const int views = gradients_of(trial, view);
 
-    mfr_check_doubles(
-        mfr_checks_add(trial->checks, "router_grad", MFR_BOUND_FP32, false),
-        mfr_layer_gradients(trial->run.layer).router, trial->expected.router,
-        shape->experts * shape->hidden);
+    for (int i = 0; i < views; i++)
+        if (check_gradient(trial, space, &view[i], err))
+            return -1;
+    return 0;
 }
 
-/* The parts of MINE, of N floats each, against those of COMM's first rank;
- * FIRST is room for them.
- */
-static int check_same(MPI_Comm comm, const float *const mine[], int parts,
-    int64_t n, float *first, struct mfr_check *check, struct mf_error *err)
+/* MINE against that of COMM's first rank. */
+static int check_same(MPI_Comm comm, const struct mfr_view *mine, float *first,
+    struct mfr_check *check, struct mf_error *err)
 {
-    for (int i = 0; i < parts; i++)
-        memcpy(first + i * n, mine[i], (size_t)n * sizeof *first);
-    if (mfr_share(comm, first, parts * n * (int64_t)sizeof *first, err))
+    const int64_t n = mfr_view_count(mine);
+
+    memcpy(first, mine->values, (size_t)n * sizeof *first);
+    if (mfr_share(comm, first, n * (int64_t)sizeof *first, err))
         return -1;
-    for (int i = 0; i < parts; i++)
-        mfr_check_equal(
-            check, mfr_same(mine[i], first + i * n, n, sizeof *first));
+    mfr_check_equal(check, mfr_same(mine->values, first, n, sizeof *first));
+    return 0;
+}
+
+/* Whoever holds the same part of a parameter holds the same gradient. */
+static int check_kind(struct mfr_trial *trial, struct space *space,
+    enum mf_group_kind kind, MPI_Comm replicas, struct mfr_check *check,
+    struct mf_error *err)
+{
+    struct mfr_view view[MFR_VIEWS_MOST];
+    const int views = gradients_of(trial, view);
+
+    for (int i = 0; i < views; i++)
+        if (view[i].sum == kind &&
+            check_same(replicas, &view[i], space->first, check, err))
+            return -1;
     return 0;
 }
 
 static int check_replicas(
     struct mfr_trial *trial, struct space *space, struct mf_error *err)
 {
-    const struct mfr_shape *shape = &trial->work->shape;
-    struct mfr_tensors g = mfr_layer_gradients(trial->run.layer);
-    const float *router[] = {g.router}, *expert[] = {g.gate, g.up, g.down};
+    const struct mfr_verifier *v = trial->verifier;
     struct mfr_checks *checks = trial->checks;
 
-    if (check_same(trial->verifier->stage, router, 1,
-            shape->experts * shape->hidden, space->first,
-            mfr_checks_add(checks, "router_grad_replicas", 0, true), err))
+    if (check_kind(trial, space, MF_GROUP_TP_DP_CP, v->stage,
+            mfr_checks_add(checks, "router_grad_replicas", 0, true), err) ||
+        check_kind(trial, space, MF_GROUP_EDP, v->replicas,
+            mfr_checks_add(checks, "expert_grad_replicas", 0, true), err))
         return -1;
-    return check_same(trial->verifier->replicas, expert, 3,
-        g.experts * g.ffn * shape->hidden, space->first,
-        mfr_checks_add(checks, "expert_grad_replicas", 0, true), err);
+    if (trial->work->shape.shared_ffn == 0)
+        return 0;
+    return check_kind(trial, space, MF_GROUP_DP_CP, v->shared_replicas,
+        mfr_checks_add(checks, "shared_grad_replicas", 0, true), err);
 }
 
 int mfr_trial_compare(struct mfr_trial *trial, struct mf_error *err)
@@ -398,9 +425,8 @@ int mfr_trial_compare(struct mfr_trial *trial, struct mf_error *err)
         goto out;
     check_routes(trial);
     check_values(trial);
-    check_router(trial);
     check_received(trial, &space);
-    if (check_experts(trial, &space, err) || check_sums(trial, err) ||
+    if (check_gradients(trial, &space, err) || check_sums(trial, err) ||
         check_counts(trial, &space, err) || check_replicas(trial, &space, err))
         rc = -1;
 out:

@@ -80,16 +80,12 @@ static void fill(const struct mfr_verify_case *work, enum mfr_tensor tensor,
 static void fill_weights(
     const struct mfr_verify_case *work, int64_t pp, struct mfr_tensors weights)
 {
-    int64_t hidden = work->shape.hidden, ffn = work->shape.ffn;
+    const struct mf_coords alone = {0};
+    const int64_t hidden = work->shape.hidden;
 
-    fill(work, MFR_ROUTER, pp, 0, work->shape.experts, hidden, weights.router);
-    for (int64_t e = 0; e < work->shape.experts; e++) {
-        int64_t at = e * ffn * hidden;
-
-        fill(work, MFR_GATE, pp, e, ffn, hidden, weights.gate + at);
-        fill(work, MFR_UP, pp, e, ffn, hidden, weights.up + at);
-        fill(work, MFR_DOWN, pp, e, hidden, ffn, weights.down + at);
-    }
+    mfr_tensors_seed(&work->shape, work->seed, pp, &alone, &weights);
+    for (int64_t e = 0; e < work->shape.experts; e++)
+        mfr_verify_case_bend(work, MFR_ROUTER, e, weights.router + e * hidden);
 }
 
 static void keep_routes(const struct mfr_verify_case *work,
@@ -111,23 +107,65 @@ static void widen(const float *from, int64_t n, double *to)
         to[i] = from[i];
 }
 
+double **mfr_expected_member(
+    struct mfr_reference_tensors *t, enum mfr_tensor tensor)
+{
+    switch (tensor) {
+    case MFR_INPUT:
+    case MFR_OUTPUT_GRAD:
+        break;
+    case MFR_ROUTER:
+        return &t->router;
+    case MFR_ROUTER_BIAS:
+        return &t->router_bias;
+    case MFR_SELECT_BIAS:
+        return &t->select_bias;
+    case MFR_GATE:
+        return &t->gate;
+    case MFR_UP:
+        return &t->up;
+    case MFR_DOWN:
+        return &t->down;
+    case MFR_GATE_BIAS:
+        return &t->gate_bias;
+    case MFR_UP_BIAS:
+        return &t->up_bias;
+    case MFR_DOWN_BIAS:
+        return &t->down_bias;
+    case MFR_SHARED_GATE:
+        return &t->shared_gate;
+    case MFR_SHARED_UP:
+        return &t->shared_up;
+    case MFR_SHARED_DOWN:
+        return &t->shared_down;
+    case MFR_SHARED_ROUTER:
+        return &t->shared_router;
+    }
+    return NULL;
+}
+
 /* The weights of the layer alone, in double precision. */
 static int widen_weights(const struct mfr_verify_case *work,
     struct mfr_tensors weights, double **room,
-    struct mfr_reference_weights *wide, struct mf_error *err)
+    struct mfr_reference_tensors *wide, struct mf_error *err)
 {
-    int64_t router = work->shape.experts * work->shape.hidden;
-    int64_t expert = router * work->shape.ffn;
+    const struct mf_coords alone = {0};
+    struct mfr_view view[MFR_VIEWS_MOST];
+    const int n = mfr_tensors_views(&work->shape, &alone, &weights, view);
+    int64_t all = 0;
+    double *at;
 
-    *room = mfr_room(router + 3 * expert, 1, sizeof **room, err);
+    for (int i = 0; i < n; i++)
+        all += mfr_view_count(&view[i]);
+    *room = at = mfr_room(all, 1, sizeof **room, err);
+    *wide = (struct mfr_reference_tensors){0};
     if (!*room)
         return -1;
-    widen(weights.router, router, *room);
-    widen(weights.gate, expert, *room + router);
-    widen(weights.up, expert, *room + router + expert);
-    widen(weights.down, expert, *room + router + 2 * expert);
-    *wide = (struct mfr_reference_weights){*room, *room + router,
-        *room + router + expert, *room + router + 2 * expert};
+    for (int i = 0; i < n; i++) {
+        widen(view[i].values, mfr_view_count(&view[i]), at);
+        *mfr_expected_member(wide, view[i].tensor) = at;
+        at += mfr_view_count(&view[i]);
+    }
     return 0;
 }
 
@@ -135,7 +173,7 @@ static int widen_weights(const struct mfr_verify_case *work,
  * alone: they equal the tested ones to the bit, or that check fails.
  */
 static int run_batch(const struct mfr_verify_case *work, int64_t pp, int64_t i,
-    struct alone *alone, const struct mfr_reference_weights *wide,
+    struct alone *alone, const struct mfr_reference_tensors *wide,
     double *wide_x, struct mfr_expected *expected, struct mf_error *err)
 {
     int64_t hidden = work->shape.hidden, rows = expected->per_batch;
@@ -155,30 +193,32 @@ static int run_batch(const struct mfr_verify_case *work, int64_t pp, int64_t i,
         expected->ids + first * work->shape.topk, err);
 }
 
-static void scale_array(double *v, int64_t n, double scale)
+static void scale_gradients(const struct mfr_verify_case *work,
+    struct mfr_tensors like, double scale, struct mfr_reference *ref)
 {
-    for (int64_t i = 0; i < n; i++)
-        v[i] *= scale;
+    const struct mf_coords alone = {0};
+    struct mfr_view view[MFR_VIEWS_MOST];
+    const int n = mfr_tensors_views(&work->shape, &alone, &like, view);
+
+    for (int i = 0; i < n; i++) {
+        double *v = *mfr_expected_member(&ref->gradient, view[i].tensor);
+
+        for (int64_t k = 0; v && k < mfr_view_count(&view[i]); k++)
+            v[k] *= scale;
+    }
 }
 
-static void keep_reference(const struct mfr_verify_case *work, double scale,
-    struct mfr_expected *expected)
+static void keep_reference(
+    const struct mfr_verify_case *work, struct mfr_expected *expected)
 {
     struct mfr_reference *ref = &expected->reference;
     int64_t chosen = expected->tokens * work->shape.topk;
     int64_t values = expected->tokens * work->shape.hidden;
-    int64_t router = work->shape.experts * work->shape.hidden;
-    int64_t expert = router * work->shape.ffn;
 
     memcpy(expected->ref_ids, ref->route, (size_t)chosen * sizeof *ref->route);
     memcpy(expected->ref_weights, ref->weight, (size_t)chosen * sizeof(double));
     memcpy(expected->ref_y, ref->output, (size_t)values * sizeof(double));
     memcpy(expected->ref_dx, ref->dx, (size_t)values * sizeof(double));
-    scale_array(ref->router, router, scale);
-    scale_array(ref->gate, expert, scale);
-    scale_array(ref->up, expert, scale);
-    scale_array(ref->down, expert, scale);
-    memcpy(expected->router, ref->router, (size_t)router * sizeof(double));
     *expected->sums = (struct mfr_expected_sums){
         .loss = ref->loss,
         .loss_scale = sqrt(ref->loss_squares),
@@ -187,39 +227,61 @@ static void keep_reference(const struct mfr_verify_case *work, double scale,
     };
 }
 
+static struct mfr_reference_shape reference_shape(
+    const struct mfr_shape *shape, int64_t tokens, int64_t batches)
+{
+    static const enum mfr_reference_h h[] = {
+        [MFK_SWIGLU] = MFR_H_SILU,
+        [MFK_GEGLU] = MFR_H_GELU,
+        [MFK_CLAMPED] = MFR_H_CLAMPED,
+    };
+
+    return (struct mfr_reference_shape){
+        .tokens = tokens,
+        .batches = batches,
+        .hidden = shape->hidden,
+        .ffn = shape->ffn,
+        .experts = shape->experts,
+        .topk = shape->topk,
+        .renormalize = shape->renormalize,
+        .scaling = shape->scaling,
+        .sigmoid = shape->sigmoid,
+        .groups = shape->groups,
+        .topk_groups = shape->topk_groups,
+        .group_best = shape->group_best,
+        .h = h[shape->activation],
+        .shared = shape->shared_ffn,
+    };
+}
+
 static int work_out(const struct mfr_verifier *verifier,
     const struct mfr_verify_case *work, double scale,
     struct mfr_expected *expected, struct mf_error *err)
 {
     int64_t pp = verifier->coords.pp;
-    struct mfr_reference_shape shape = {
-        .tokens = expected->per_batch,
-        .batches = verifier->layout.dp,
-        .hidden = work->shape.hidden,
-        .ffn = work->shape.ffn,
-        .experts = work->shape.experts,
-        .topk = work->shape.topk,
-        .renormalize = work->shape.renormalize,
-        .scaling = work->shape.scaling,
-    };
-    struct mfr_reference_weights wide;
+    const struct mfr_reference_shape shape =
+        reference_shape(&work->shape, expected->per_batch, verifier->layout.dp);
+    struct mfr_reference_tensors wide;
     double *room = NULL, *wide_x = NULL;
     struct alone alone;
     int rc = -1;
 
-    if (alone_create(verifier, work, &alone, err) ||
-        mfr_reference_create(&shape, &expected->reference, err))
+    if (alone_create(verifier, work, &alone, err))
         goto out;
     fill_weights(work, pp, mfr_layer_weights(alone.layer));
     wide_x =
         mfr_room(2 * expected->per_batch, shape.hidden, sizeof(double), err);
     if (!wide_x ||
-        widen_weights(work, mfr_layer_weights(alone.layer), &room, &wide, err))
+        widen_weights(
+            work, mfr_layer_weights(alone.layer), &room, &wide, err) ||
+        mfr_reference_create(&shape, &wide, &expected->reference, err))
         goto out;
     for (int64_t i = 0; i < shape.batches; i++)
         if (run_batch(work, pp, i, &alone, &wide, wide_x, expected, err))
             goto out;
-    keep_reference(work, scale, expected);
+    scale_gradients(
+        work, mfr_layer_weights(alone.layer), scale, &expected->reference);
+    keep_reference(work, expected);
     rc = 0;
 out:
     free(wide_x);
@@ -252,7 +314,6 @@ static void place(const struct mfr_shape *shape, struct mfr_expected *e)
     e->ref_weights = take(e, chosen, sizeof *e->ref_weights);
     e->ref_y = take(e, values, sizeof *e->ref_y);
     e->ref_dx = take(e, values, sizeof *e->ref_dx);
-    e->router = take(e, shape->experts * shape->hidden, sizeof *e->router);
     e->sums = take(e, 1, sizeof *e->sums);
 }
 

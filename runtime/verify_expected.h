@@ -24,11 +24,10 @@ struct mfr_expected {
     int64_t *counts; /* [experts] */
     float *y, *dx;   /* [T][hidden] */
 
-    /* The double-precision reference, expert gradients apart. */
+    /* The double-precision reference, gradients apart. */
     int32_t *ref_ids;       /* [T][topk] */
     double *ref_weights;    /* [T][topk] */
     double *ref_y, *ref_dx; /* [T][hidden] */
-    double *router;         /* gradient [experts][hidden] */
     struct mfr_expected_sums *sums;
 
     /* All of the above lie in one piece, so that sharing is one broadcast. */
@@ -46,6 +45,11 @@ int mfr_expected_create(const struct mfr_verifier *verifier,
     const struct mfr_verify_case *work, double scale,
     struct mfr_expected *expected, struct mf_error *err);
 void mfr_expected_free(struct mfr_expected *expected);
+
+/* That of T which a layer's TENSOR is held against; NULL for input and output.
+ */
+double **mfr_expected_member(
+    struct mfr_reference_tensors *t, enum mfr_tensor tensor);
 
 /* BYTES of DATA from the first rank of COMM to all. */
 int mfr_share(MPI_Comm comm, void *data, int64_t bytes, struct mf_error *err);

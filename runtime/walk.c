@@ -12,7 +12,7 @@
 #include "runtime/verify_case.h"
 
 #define COMM_TIMEOUT_S 60.0
-#define WALK_CASES 3
+#define WALK_CASES 5
 
 /* Ways to cut N ranks into three ordered factors, one after another: start
  * with {0, 0, 0}; false: no more.
@@ -93,7 +93,10 @@ struct walk {
  * unequal length; the second fewer tokens than ranks, so that some hold none
  * and most experts get no row, weights that do not sum to 1, and K = 1; in
  * the third one expert draws nearly all, and K is over 2, so that the order in
- * which the rows of a token are added shows in the bits.
+ * which the rows of a token are added shows in the bits. The fourth is a small
+ * DeepSeek-V3: sigmoid scores with a bias to choose by, groups, shared experts;
+ * the fifth has every bias and the activation of gpt-oss, and the shared
+ * experts' gate of Qwen2-MoE.
  */
 static void walk_cases(const struct mfr_walk_options *options, int64_t world,
     struct mfk_device *device, struct mfr_verify_case work[WALK_CASES])
@@ -122,6 +125,32 @@ static void walk_cases(const struct mfr_walk_options *options, int64_t world,
             .topk = 4,
             .renormalize = true,
             .scaling = 1},
+        {.seq = 9,
+            .batch = 2,
+            .hidden = 12,
+            .ffn = 2,
+            .experts = 4,
+            .topk = 2,
+            .renormalize = true,
+            .scaling = 2.5,
+            .sigmoid = true,
+            .groups = 2,
+            .topk_groups = 1,
+            .group_best = 2,
+            .select_bias = true,
+            .shared_ffn = 2},
+        {.seq = 11,
+            .batch = 1,
+            .hidden = 9,
+            .ffn = 1,
+            .experts = 3,
+            .topk = 2,
+            .scaling = 1,
+            .router_bias = true,
+            .expert_bias = true,
+            .activation = MFK_CLAMPED,
+            .shared_ffn = 1,
+            .shared_gate = true},
     };
 
     for (int i = 0; i < WALK_CASES; i++) {
@@ -135,6 +164,10 @@ static void walk_cases(const struct mfr_walk_options *options, int64_t world,
             .lopsided = i == 2};
         work[i].shape.ffn *= world;
         work[i].shape.experts *= world;
+        work[i].shape.shared_ffn *= world;
+        /* No shared experts on devices, and no fifth case. */
+        if (device)
+            work[i].shape.shared_ffn = 0;
     }
 }
 
@@ -173,8 +206,9 @@ static int walk_cases_of(struct walk *walk, const struct mf_layout *layout,
     const struct mfr_verifier *verifier)
 {
     bool held = true;
+    const int cases = walk->device.device ? WALK_CASES - 1 : WALK_CASES;
 
-    for (int i = 0; i < WALK_CASES; i++) {
+    for (int i = 0; i < cases; i++) {
         struct mfr_verify_result result;
 
         if (mfr_verify_case_run(verifier, &walk->work[i], &result, walk->err))

@@ -12,6 +12,12 @@ static int refuse(struct mf_error *err, const char *what, const char *mend)
         what, *mend ? "; " : "", mend);
 }
 
+bool mf_activation_is_silu(const char *name)
+{
+    return !strcasecmp(name, "silu") || !strcasecmp(name, "swish") ||
+           !strcasecmp(name, "swiglu");
+}
+
 static int check_model(const struct mf_model *model, struct mf_error *err)
 {
     const struct mf_router *router = &model->router;
@@ -20,29 +26,25 @@ static int check_model(const struct mf_model *model, struct mf_error *err)
         return mf_error_set(err, MF_INVALID,
             "model %s has no experts: there is no MoE layer to run",
             model->name);
-    if (model->shared_experts > 0 || model->shared_ffn > 0)
-        return refuse(err, "shared experts yet", "");
     if (model->latent > 0)
         return refuse(err, "experts of another width than the model's", "");
     if (model->beside_ffn > 0)
         return refuse(err, "a dense part beside the experts", "");
     if (model->zero_experts > 0)
         return refuse(err, "experts that do nothing", "");
-    if (model->mlp_bias || model->router.linear_bias)
-        return refuse(err, "biases of experts or of the router", "");
+    if (model->mlp_bias && model->shared_ffn > 0)
+        return refuse(err, "biases beside shared experts", "");
     if (!model->gated)
         return refuse(err, "experts without a gate yet", "");
-    if (strcasecmp(model->activation, "silu") &&
-        strcasecmp(model->activation, "swish") &&
-        strcasecmp(model->activation, "swiglu"))
+    if (!mf_activation_is_silu(model->activation) &&
+        strcasecmp(model->activation, "gelu"))
         return refuse(
-            err, "activations other than SiLU yet", model->activation);
-    if (router->score != MF_SCORE_SOFTMAX)
-        return refuse(err, "routers with sigmoid scores yet", "");
-    if (router->groups > 1)
-        return refuse(err, "group-limited routers yet", "");
-    if (router->bias)
-        return refuse(err, "routers with a selection bias yet", "");
+            err, "activations other than SiLU and GELU: ", model->activation);
+    if (router->score != MF_SCORE_SOFTMAX && router->score != MF_SCORE_SIGMOID)
+        return refuse(err,
+            "routers with other scores than softmax and "
+            "sigmoid",
+            "");
     return 0;
 }
 

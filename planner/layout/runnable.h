@@ -4,6 +4,8 @@
 #ifndef MF_RUNNABLE_H
 #define MF_RUNNABLE_H
 
+#include <stdbool.h>
+
 #include "planner/layout/plan.h"
 
 /* MF_INVALID, with what to plan instead, when moefold-run executes no such
@@ -11,5 +13,8 @@
  */
 int mf_runnable_check(const struct mf_model *model,
     const struct mf_settings *settings, struct mf_error *err);
+
+/* silu, swish or swiglu, in any case. */
+bool mf_activation_is_silu(const char *name);
 
 #endif

@@ -450,7 +450,7 @@ static void test_swiglu(void **unused)
         float *on_weights;
         void *on;
 
-        mfk_swiglu(n, gate, up, want);
+        mfk_activate(MFK_SWIGLU, n, gate, up, want);
         for (int64_t i = 0; weighted && i < n; i++)
             want[i] *= weights[i / width];
         on = LEND(out, n);
@@ -491,12 +491,13 @@ static void test_swiglu_backward(void **unused)
         float *want_weights = floats(rows), *on_gate, *on_up, *on_dw;
         const bool weighted = round % 2;
 
-        mfk_swiglu(n, gate, up, act);
+        mfk_activate(MFK_SWIGLU, n, gate, up, act);
         for (int64_t i = 0; i < n; i++) {
             dact[i] = (weighted ? weights[i / width] : 1) * dout[i];
             want_weights[i / width] += act[i] * dout[i];
         }
-        mfk_swiglu_backward(n, gate, up, dact, want_gate, want_up);
+        mfk_activate_backward(
+            MFK_SWIGLU, n, gate, up, dact, want_gate, want_up);
         on_gate = PUT(gate, n);
         on_up = PUT(up, n);
         on_dw = LEND(dweights, rows);
@@ -608,6 +609,13 @@ static void test_route(void **unused)
         float *on_scores, *on_weights, *on_dlogits;
         int32_t *ids = room(chosen, sizeof *ids);
         int32_t *got_ids = room(chosen, sizeof *got_ids), *on_ids;
+        const struct mfk_router host = {
+            .tokens = tokens,
+            .experts = experts,
+            .topk = topk,
+            .renormalize = renormalize,
+            .scaling = 2.5f,
+        };
         const struct mfk_device_router router = {
             .tokens = tokens,
             .experts = experts,
@@ -621,10 +629,8 @@ static void test_route(void **unused)
         for (int64_t i = 0; i < n; i++) /* many equal ones */
             if (round % 3 == 1)
                 logits[i] = floorf(logits[i] * 4);
-        mfk_route(tokens, experts, topk, renormalize, 2.5f, logits, probs, ids,
-            weights);
-        mfk_route_backward(
-            tokens, experts, topk, renormalize, 2.5f, probs, ids, dw, dlogits);
+        mfk_route(&host, logits, probs, ids, weights);
+        mfk_route_backward(&host, probs, ids, dw, dlogits);
         on_scores = LEND(probs, n);
         on_ids = LEND(ids, chosen);
         on_weights = LEND(weights, chosen);

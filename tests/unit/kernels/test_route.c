@@ -20,6 +20,14 @@ static void near(double a, double b, double bound)
 /* logits ln 1, ln 4, ln 2, ln 3: probabilities 0.1, 0.4, 0.2, 0.3. */
 static const double odds[4] = {1, 4, 2, 3};
 
+/* A plain softmax router on one token. */
+#define ROUTER(number, best, sum_is_one, factor)                               \
+    (struct mfk_router)                                                        \
+    {                                                                          \
+        .tokens = 1, .experts = number, .topk = best,                          \
+        .renormalize = sum_is_one, .scaling = factor,                          \
+    }
+
 static void route_odds(int topk, bool renormalize, float scaling, float *probs,
     int32_t *ids, float *weights)
 {
@@ -27,7 +35,8 @@ static void route_odds(int topk, bool renormalize, float scaling, float *probs,
 
     for (int e = 0; e < 4; e++)
         logits[e] = (float)log(odds[e]);
-    mfk_route(1, 4, topk, renormalize, scaling, logits, probs, ids, weights);
+    mfk_route(
+        &ROUTER(4, topk, renormalize, scaling), logits, probs, ids, weights);
 }
 
 static void best_first(void **unused)
@@ -60,7 +69,7 @@ static void ties_to_the_lower_expert(void **unused)
     int32_t ids[3];
 
     (void)unused;
-    mfk_route(1, 5, 3, true, 1, logits, probs, ids, weights);
+    mfk_route(&ROUTER(5, 3, true, 1), logits, probs, ids, weights);
     assert_int_equal(ids[0], 1);
     assert_int_equal(ids[1], 2);
     assert_int_equal(ids[2], 3);
@@ -73,7 +82,7 @@ static void not_a_number_still_chooses(void **unused)
     int32_t ids[3];
 
     (void)unused;
-    mfk_route(1, 4, 3, true, 1, logits, probs, ids, weights);
+    mfk_route(&ROUTER(4, 3, true, 1), logits, probs, ids, weights);
     assert_int_equal(ids[0], 1);
     assert_int_equal(ids[1], 0);
     assert_int_equal(ids[2], 2);
@@ -86,9 +95,9 @@ static void one_expert(void **unused)
     int32_t id;
 
     (void)unused;
-    mfk_route(1, 1, 1, false, 1, &logit, &prob, &id, &weight);
+    mfk_route(&ROUTER(1, 1, false, 1), &logit, &prob, &id, &weight);
     assert_true(weight == 1 && id == 0);
-    mfk_route_backward(1, 1, 1, false, 1, &prob, &id, &dweight, &dlogit);
+    mfk_route_backward(&ROUTER(1, 1, false, 1), &prob, &id, &dweight, &dlogit);
     assert_true(dlogit == 0);
 }
 
@@ -120,10 +129,10 @@ static void gradient_equals_differences(void **unused)
         float probs[EXPERTS], weights[TOPK], dlogits[EXPERTS];
         int32_t ids[TOPK];
 
-        mfk_route(
-            1, EXPERTS, TOPK, renormalize, 1.7f, logits, probs, ids, weights);
-        mfk_route_backward(
-            1, EXPERTS, TOPK, renormalize, 1.7f, probs, ids, dweights, dlogits);
+        mfk_route(&ROUTER(EXPERTS, TOPK, renormalize, 1.7f), logits, probs, ids,
+            weights);
+        mfk_route_backward(&ROUTER(EXPERTS, TOPK, renormalize, 1.7f), probs,
+            ids, dweights, dlogits);
         for (int e = 0; e < EXPERTS; e++) {
             double up[EXPERTS], down[EXPERTS];
 

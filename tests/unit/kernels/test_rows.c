@@ -107,8 +107,8 @@ static void swiglu_and_its_gradient(void **unused)
     float out[7], dgate[7], dup[7];
 
     (void)unused;
-    mfk_swiglu(7, gate, up, out);
-    mfk_swiglu_backward(7, gate, up, dout, dgate, dup);
+    mfk_activate(MFK_SWIGLU, 7, gate, up, out);
+    mfk_activate_backward(MFK_SWIGLU, 7, gate, up, dout, dgate, dup);
     for (int i = 0; i < 7; i++) {
         const double g = (double)gate[i], u = (double)up[i];
         const double d = (double)dout[i];
@@ -118,7 +118,7 @@ static void swiglu_and_its_gradient(void **unused)
         near(dgate[i], d * u * (silu(g + step) - silu(g - step)) / (2 * step),
             1e-5);
     }
-    mfk_swiglu_backward(0, gate, up, dout, dgate, dup);
+    mfk_activate_backward(MFK_SWIGLU, 0, gate, up, dout, dgate, dup);
 }
 
 static void add_and_scale(void **unused)

@@ -24,12 +24,12 @@ static void assert_near(double got, double want, double bound)
 /* Two experts of width 1 over two hidden entries; x = (1, 2) chooses expert
  * 1, whose G x = ln 3, so that the sigmoid is 3/4, and U x = 4.
  */
-static const double hand_router[] = {1, 0, 0, 1};
-static const double hand_gate[] = {7, 7, LN3, 0};
-static const double hand_up[] = {7, 7, 0, 2};
-static const double hand_down[] = {7, 7, 1, -1};
-static const struct mfr_reference_weights hand_weights = {
-    hand_router, hand_gate, hand_up, hand_down};
+static double hand_router[] = {1, 0, 0, 1};
+static double hand_gate[] = {7, 7, LN3, 0};
+static double hand_up[] = {7, 7, 0, 2};
+static double hand_down[] = {7, 7, 1, -1};
+static const struct mfr_reference_tensors hand_weights = {
+    .router = hand_router, .gate = hand_gate, .up = hand_up, .down = hand_down};
 static const double hand_x[] = {1, 2}, hand_dy[] = {1, 0};
 
 static void hand_run(bool renormalize, struct mfr_reference *ref)
@@ -43,7 +43,7 @@ static void hand_run(bool renormalize, struct mfr_reference *ref)
         .renormalize = renormalize,
         .scaling = 1};
 
-    assert_int_equal(mfr_reference_create(&shape, ref, NULL), 0);
+    assert_int_equal(mfr_reference_create(&shape, &hand_weights, ref, NULL), 0);
     assert_int_equal(
         mfr_reference_run(ref, &hand_weights, hand_x, hand_dy, NULL, NULL), 0);
 }
@@ -65,19 +65,20 @@ static void test_hand_renormalized(void **state)
     assert_near(ref.loss, 3 * LN3, NEAR);
     assert_near(ref.loss_squares, 9 * LN3 * LN3, NEAR);
     /* dD = dy h; dh = 1; da = 4 * 3/4 * (1 + ln3 / 4); db = 3/4 ln3 */
-    assert_near(ref.down[2], 3 * LN3, NEAR);
-    assert_near(ref.down[3], 0, NEAR);
-    assert_near(ref.gate[2], 3 + 0.75 * LN3, NEAR);
-    assert_near(ref.gate[3], 6 + 1.5 * LN3, NEAR);
-    assert_near(ref.up[2], 0.75 * LN3, NEAR);
-    assert_near(ref.up[3], 1.5 * LN3, NEAR);
+    assert_near(ref.gradient.down[2], 3 * LN3, NEAR);
+    assert_near(ref.gradient.down[3], 0, NEAR);
+    assert_near(ref.gradient.gate[2], 3 + 0.75 * LN3, NEAR);
+    assert_near(ref.gradient.gate[3], 6 + 1.5 * LN3, NEAR);
+    assert_near(ref.gradient.up[2], 0.75 * LN3, NEAR);
+    assert_near(ref.gradient.up[3], 1.5 * LN3, NEAR);
     /* dx = G^T da + U^T db; a single weight of 1 gives the router nothing */
     assert_near(ref.dx[0], LN3 * (3 + 0.75 * LN3), NEAR);
     assert_near(ref.dx[1], 2 * 0.75 * LN3, NEAR);
     for (int i = 0; i < 4; i++)
-        assert_near(ref.router[i], 0, NEAR);
+        assert_near(ref.gradient.router[i], 0, NEAR);
     for (int i = 0; i < 2; i++)
-        assert_true(ref.gate[i] == 0 && ref.up[i] == 0 && ref.down[i] == 0);
+        assert_true(ref.gradient.gate[i] == 0 && ref.gradient.up[i] == 0 &&
+                    ref.gradient.down[i] == 0);
     /* 9 ln3^2 + (1 + 4)((3 + 3/4 ln3)^2 + (3/4 ln3)^2), worked out apart */
     assert_near(mfr_reference_grad_norm(&ref), 9.347213758490629, 1e-12);
     mfr_reference_free(&ref);
@@ -93,21 +94,29 @@ static void test_hand_plain_softmax(void **state)
     hand_run(false, &ref);
     assert_near(ref.weight[0], p, NEAR);
     assert_near(ref.loss, p * 3 * LN3, NEAR);
-    assert_near(ref.down[2], p * 3 * LN3, NEAR);
+    assert_near(ref.gradient.down[2], p * 3 * LN3, NEAR);
     /* dlogit_1 = dw p (1 - p) with dw = 3 ln3, dlogit_0 its opposite */
-    assert_near(ref.router[0], -slope * 3 * LN3, NEAR);
-    assert_near(ref.router[1], -2 * slope * 3 * LN3, NEAR);
-    assert_near(ref.router[2], slope * 3 * LN3, NEAR);
-    assert_near(ref.router[3], 2 * slope * 3 * LN3, NEAR);
+    assert_near(ref.gradient.router[0], -slope * 3 * LN3, NEAR);
+    assert_near(ref.gradient.router[1], -2 * slope * 3 * LN3, NEAR);
+    assert_near(ref.gradient.router[2], slope * 3 * LN3, NEAR);
+    assert_near(ref.gradient.router[3], 2 * slope * 3 * LN3, NEAR);
     mfr_reference_free(&ref);
 }
 
-/* A case with every array in one place, so that any entry can be nudged. */
+/* A case whose every entry can be nudged. */
+enum { PARAMETERS = sizeof(struct mfr_reference_tensors) / sizeof(double *) };
+
 struct nudge {
     struct mfr_reference_shape shape;
-    double *x, *dy, *router, *gate, *up, *down;
-    int64_t tokens, router_size, expert_size;
+    struct mfr_reference_tensors weights;
+    double *x, *dy;
+    int64_t tokens, size[PARAMETERS];
 };
+
+static double **parameter(struct mfr_reference_tensors *t, int i)
+{
+    return &t->router + i;
+}
 
 static double noise(uint32_t *state)
 {
@@ -125,48 +134,50 @@ static double *noise_array(int64_t n, uint32_t *state)
     return v;
 }
 
+/* OTHERS: biases, the shared part and its gate too. */
 static void nudge_create(
-    int64_t topk, bool renormalize, double scaling, struct nudge *c)
+    const struct mfr_reference_shape *how, bool others, struct nudge *c)
 {
     uint32_t seed = 12345;
 
-    c->shape = (struct mfr_reference_shape){.tokens = 3,
-        .batches = 2,
-        .hidden = 5,
-        .ffn = 4,
-        .experts = 6,
-        .topk = topk,
-        .renormalize = renormalize,
-        .scaling = scaling};
+    *c = (struct nudge){.shape = *how};
+    c->shape.tokens = 3;
+    c->shape.batches = 2;
+    c->shape.hidden = 5;
+    c->shape.ffn = 4;
+    c->shape.experts = 6;
+    c->shape.shared = others ? 3 : 0;
     c->tokens = c->shape.tokens * c->shape.batches;
-    c->router_size = c->shape.experts * c->shape.hidden;
-    c->expert_size = c->router_size * c->shape.ffn;
     c->x = noise_array(c->tokens * c->shape.hidden, &seed);
     c->dy = noise_array(c->tokens * c->shape.hidden, &seed);
-    c->router = noise_array(c->router_size, &seed);
-    c->gate = noise_array(c->expert_size, &seed);
-    c->up = noise_array(c->expert_size, &seed);
-    c->down = noise_array(c->expert_size, &seed);
+    for (int i = 0; i < PARAMETERS; i++) {
+        /* In the order of the members: 6 experts, 5 hidden, 4 and 3 wide. */
+        const int64_t size[] = {6 * 5, 6, 6, 6 * 4 * 5, 6 * 4 * 5, 6 * 5 * 4,
+            6 * 4, 6 * 4, 6 * 5, 3 * 5, 3 * 5, 5 * 3, 5};
+        const bool always = i == 0 || (i >= 3 && i <= 5);
+
+        c->size[i] = size[i];
+        if (always || others)
+            *parameter(&c->weights, i) = noise_array(size[i], &seed);
+    }
 }
 
 static void nudge_free(struct nudge *c)
 {
     free(c->x);
     free(c->dy);
-    free(c->router);
-    free(c->gate);
-    free(c->up);
-    free(c->down);
+    for (int i = 0; i < PARAMETERS; i++)
+        free(*parameter(&c->weights, i));
 }
 
 static void nudge_run(const struct nudge *c, struct mfr_reference *ref)
 {
-    struct mfr_reference_weights weights = {c->router, c->gate, c->up, c->down};
     int64_t step = c->shape.tokens * c->shape.hidden;
 
-    assert_int_equal(mfr_reference_create(&c->shape, ref, NULL), 0);
+    assert_int_equal(
+        mfr_reference_create(&c->shape, &c->weights, ref, NULL), 0);
     for (int64_t i = 0; i < c->shape.batches; i++)
-        assert_int_equal(mfr_reference_run(ref, &weights, c->x + i * step,
+        assert_int_equal(mfr_reference_run(ref, &c->weights, c->x + i * step,
                              c->dy + i * step, NULL, NULL),
             0);
 }
@@ -205,19 +216,22 @@ static void nudge_compare(
     assert_true(alive > n / 4);
 }
 
-static void nudge_all(int64_t topk, bool renormalize, double scaling)
+static void nudge_all(const struct mfr_reference_shape *how, bool others)
 {
     struct nudge c;
     struct mfr_reference ref;
 
-    nudge_create(topk, renormalize, scaling, &c);
+    nudge_create(how, others, &c);
     nudge_run(&c, &ref);
     assert_int_equal(ref.near_ties, 0);
     nudge_compare(&c, c.x, c.tokens * c.shape.hidden, ref.dx);
-    nudge_compare(&c, c.router, c.router_size, ref.router);
-    nudge_compare(&c, c.gate, c.expert_size, ref.gate);
-    nudge_compare(&c, c.up, c.expert_size, ref.up);
-    nudge_compare(&c, c.down, c.expert_size, ref.down);
+    for (int i = 0; i < PARAMETERS; i++) {
+        double *values = *parameter(&c.weights, i);
+
+        /* A bias to choose by has no gradient while no choice changes. */
+        if (values && values != c.weights.select_bias)
+            nudge_compare(&c, values, c.size[i], *parameter(&ref.gradient, i));
+    }
     /* The loss is linear in dy, and its slope is the output. */
     nudge_compare(&c, c.dy, c.tokens * c.shape.hidden, ref.output);
     mfr_reference_free(&ref);
@@ -227,27 +241,112 @@ static void nudge_all(int64_t topk, bool renormalize, double scaling)
 static void test_differences_renormalized(void **state)
 {
     (void)state;
-    nudge_all(3, true, 1);
+    nudge_all(
+        &(struct mfr_reference_shape){
+            .topk = 3, .renormalize = true, .scaling = 1},
+        false);
 }
 
 static void test_differences_plain(void **state)
 {
     (void)state;
-    nudge_all(2, false, 2.5);
+    nudge_all(&(struct mfr_reference_shape){.topk = 2, .scaling = 2.5}, false);
 }
 
 static void test_differences_all_experts(void **state)
 {
     (void)state;
-    nudge_all(6, true, 0.5);
+    nudge_all(
+        &(struct mfr_reference_shape){
+            .topk = 6, .renormalize = true, .scaling = 0.5},
+        false);
+}
+
+static void test_differences_sigmoid(void **state)
+{
+    (void)state;
+    for (int renormalize = 0; renormalize < 2; renormalize++)
+        nudge_all(&(struct mfr_reference_shape){.topk = 3,
+                      .renormalize = renormalize,
+                      .scaling = 2.5,
+                      .sigmoid = true},
+            true);
+}
+
+static void test_differences_groups(void **state)
+{
+    (void)state;
+    nudge_all(&(struct mfr_reference_shape){.topk = 3,
+                  .renormalize = true,
+                  .scaling = 1.5,
+                  .sigmoid = true,
+                  .groups = 3,
+                  .topk_groups = 2,
+                  .group_best = 2},
+        true);
+}
+
+static void test_differences_activations(void **state)
+{
+    (void)state;
+    for (int h = MFR_H_SILU; h <= MFR_H_CLAMPED; h++)
+        nudge_all(&(struct mfr_reference_shape){.topk = 2,
+                      .renormalize = true,
+                      .scaling = 1,
+                      .h = (enum mfr_reference_h)h},
+            true);
+}
+
+/* One token over six experts in three groups, scores by hand: a sigmoid of 0 is
+ * 1/2, so the biases choose. Groups {.9 .0} {.5 .5} {.8 .1}: by their two best
+ * the second (1.0) and of 0.9 and 0.9 the first; by the best alone the first
+ * and the third.
+ */
+static void groups_expect(int64_t group_best, int32_t a, int32_t b)
+{
+    double zero[6] = {0}, one[6] = {1, 1, 1, 1, 1, 1}, x[] = {1};
+    double bias[] = {.9, .0, .5, .5, .8, .1};
+    const struct mfr_reference_tensors weights = {.router = zero,
+        .select_bias = bias,
+        .gate = one,
+        .up = one,
+        .down = one};
+    const struct mfr_reference_shape shape = {.tokens = 1,
+        .batches = 1,
+        .hidden = 1,
+        .ffn = 1,
+        .experts = 6,
+        .topk = 2,
+        .scaling = 1,
+        .sigmoid = true,
+        .groups = 3,
+        .topk_groups = group_best == 2 ? 1 : 2,
+        .group_best = group_best};
+    struct mfr_reference ref;
+
+    assert_int_equal(mfr_reference_create(&shape, &weights, &ref, NULL), 0);
+    assert_int_equal(mfr_reference_run(&ref, &weights, x, x, NULL, NULL), 0);
+    assert_int_equal(ref.route[0], a);
+    assert_int_equal(ref.route[1], b);
+    /* The bias is for the choice alone. */
+    assert_near(ref.weight[0], 0.5, NEAR);
+    mfr_reference_free(&ref);
+}
+
+static void test_groups(void **state)
+{
+    (void)state;
+    groups_expect(2, 2, 3);
+    groups_expect(1, 0, 4);
 }
 
 /* Three experts and one token of width 1, logits as given. */
 static void tie_run(
-    const double *router, const int32_t *tested, struct mfr_reference *ref)
+    double *router, const int32_t *tested, struct mfr_reference *ref)
 {
-    const double one[] = {1, 1, 1, 1, 1, 1}, x[] = {1};
-    struct mfr_reference_weights weights = {router, one, one, one};
+    double one[] = {1, 1, 1, 1, 1, 1}, x[] = {1};
+    struct mfr_reference_tensors weights = {
+        .router = router, .gate = one, .up = one, .down = one};
     struct mfr_reference_shape shape = {.tokens = 1,
         .batches = 1,
         .hidden = 1,
@@ -257,12 +356,12 @@ static void tie_run(
         .renormalize = true,
         .scaling = 1};
 
-    assert_int_equal(mfr_reference_create(&shape, ref, NULL), 0);
+    assert_int_equal(mfr_reference_create(&shape, &weights, ref, NULL), 0);
     assert_int_equal(mfr_reference_run(ref, &weights, x, x, tested, NULL), 0);
 }
 
-static void tie_expect(const double *router, const int32_t *tested,
-    int32_t first, int32_t second, int64_t near_ties)
+static void tie_expect(double *router, const int32_t *tested, int32_t first,
+    int32_t second, int64_t near_ties)
 {
     struct mfr_reference ref;
 
@@ -275,8 +374,8 @@ static void tie_expect(const double *router, const int32_t *tested,
 
 static void test_ties(void **state)
 {
-    const double equal[] = {1, 2, 1}, apart[] = {1, 2, 1.001};
-    const double all[] = {1, 1, 1};
+    double equal[] = {1, 2, 1}, apart[] = {1, 2, 1.001};
+    double all[] = {1, 1, 1};
     const int32_t other[] = {1, 2}, wrong[] = {0, 2}, twice[] = {1, 1};
     const int32_t outside[] = {1, 3}, swapped[] = {0, 1};
 
@@ -306,18 +405,19 @@ static void test_refused(void **state)
     struct mfr_reference_shape bad = good;
     struct mfr_reference ref;
     struct mf_error err;
-    const double one[] = {1, 1};
-    struct mfr_reference_weights weights = {one, one, one, one};
+    double one[] = {1, 1};
+    struct mfr_reference_tensors weights = {
+        .router = one, .gate = one, .up = one, .down = one};
 
     (void)state;
     bad.topk = 3;
-    assert_int_equal(mfr_reference_create(&bad, &ref, &err), -1);
+    assert_int_equal(mfr_reference_create(&bad, &weights, &ref, &err), -1);
     assert_int_equal(err.status, MF_INVALID);
     bad = good;
     bad.hidden = INT64_MAX / 4;
     bad.ffn = 8;
-    assert_int_equal(mfr_reference_create(&bad, &ref, &err), -1);
-    assert_int_equal(mfr_reference_create(&good, &ref, &err), 0);
+    assert_int_equal(mfr_reference_create(&bad, &weights, &ref, &err), -1);
+    assert_int_equal(mfr_reference_create(&good, &weights, &ref, &err), 0);
     assert_int_equal(
         mfr_reference_run(&ref, &weights, one, one, NULL, &err), 0);
     assert_int_equal(
@@ -334,6 +434,10 @@ int main(void)
         cmocka_unit_test(test_differences_renormalized),
         cmocka_unit_test(test_differences_plain),
         cmocka_unit_test(test_differences_all_experts),
+        cmocka_unit_test(test_differences_sigmoid),
+        cmocka_unit_test(test_differences_groups),
+        cmocka_unit_test(test_differences_activations),
+        cmocka_unit_test(test_groups),
         cmocka_unit_test(test_ties),
         cmocka_unit_test(test_refused),
     };
