@@ -4,11 +4,10 @@
 #include "runtime/comm.h"
 
 #include <inttypes.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/clock.h"
+#include "runtime/collective.h"
 
 int mfr_mpi(int code, const char *what, struct mf_error *err)
 {
@@ -31,86 +30,51 @@ int mfr_agree(MPI_Comm comm, int rc, struct mf_error *err)
         mfr_mpi(MPI_Comm_size(comm, &size), "MPI_Comm_size", err))
         return -1;
     mine = rc == 0 ? size : rank;
-    if (mfr_mpi(MPI_Allreduce(&mine, &failed, 1, MPI_INT, MPI_MIN, comm),
-            "MPI_Allreduce", err))
+    if (mfr_allreduce(&mine, &failed, 1, MPI_INT, MPI_MIN, comm,
+            "MPI_Allreduce (agreement)", err))
         return -1;
     if (failed == size)
         return 0;
     if (rank == failed && err)
         first = *err;
-    if (mfr_mpi(MPI_Bcast(&first, (int)sizeof first, MPI_BYTE, failed, comm),
-            "MPI_Bcast", err))
+    if (mfr_bcast(&first, (int)sizeof first, MPI_BYTE, failed, comm,
+            "MPI_Bcast (error)", err))
         return -1;
     if (err)
         *err = first;
     return -1;
 }
 
-/* Wait for REQUEST until DEADLINE; 1 when it did not come. */
-static int wait_until(
-    MPI_Request *request, double deadline, struct mf_error *err)
-{
-    int done = 0;
-
-    for (;;) {
-        if (mfr_mpi(
-                MPI_Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test", err))
-            return -1;
-        if (done)
-            return 0;
-        if (mfr_now() > deadline)
-            return 1;
-        sched_yield();
-    }
-}
-
 /* Ask every member of the group for its rank in base: who answers must be who
  * the group list names.
  */
-static int comm_use(struct mfr_comms *comms, enum mf_group_kind kind,
-    const int32_t *member, double deadline, struct mf_error *err)
+static int comm_use(const struct mfr_comms *comms, enum mf_group_kind kind,
+    const int32_t *member, struct mf_error *err)
 {
     const char *name = mf_group_kind_name(kind);
     const int size = comms->group_size[kind];
     const int32_t mine = comms->rank;
-    MPI_Request request;
     int32_t *seen = malloc((size_t)size * sizeof *seen);
-    int rc = -1, late;
+    int rc = seen ? 0 : mf_error_set(err, MF_FAILED, "out of memory");
 
-    if (!seen) {
-        comms->hung = true;
-        return mf_error_set(err, MF_FAILED, "out of memory");
+    if (mfr_agree(comms->base, rc, err)) {
+        free(seen);
+        return -1;
     }
-    if (mfr_mpi(MPI_Iallgather(&mine, 1, MPI_INT32_T, seen, 1, MPI_INT32_T,
-                    comms->comm[kind], &request),
-            "MPI_Iallgather", err))
-        goto out;
-    late = wait_until(&request, deadline, err);
-    if (late > 0) {
-        comms->hung = true;
-        /* MPI may still write to it. */
-        seen = NULL;
-        mf_error_set(err, MF_FAILED,
-            "rank %d: the %s group (first rank %" PRId32 ", %d ranks) did not "
-            "answer in time",
-            comms->rank, name, member[0], size);
-    }
-    if (late)
-        goto out;
-    rc = 0;
+    rc = mfr_allgather(&mine, seen, 1, MPI_INT32_T, comms->comm[kind],
+        "MPI_Allgather (first use)", err);
     for (int i = 0; rc == 0 && i < size; i++)
         if (seen[i] != member[i])
             rc = mf_error_set(err, MF_FAILED,
                 "rank %d: place %d of the %s group is rank %" PRId32
                 ", the layout says %" PRId32,
                 comms->rank, i, name, seen[i], member[i]);
-out:
     free(seen);
     return rc;
 }
 
 static int comm_create(struct mfr_comms *comms, const struct mf_layout *layout,
-    enum mf_group_kind kind, double deadline, struct mf_error *err)
+    enum mf_group_kind kind, struct mf_error *err)
 {
     const int64_t size = mf_group_size(layout, kind);
     int32_t *member = malloc((size_t)size * sizeof *member);
@@ -123,26 +87,20 @@ static int comm_create(struct mfr_comms *comms, const struct mf_layout *layout,
         mf_error_set(err, MF_FAILED, "out of memory");
     if (mfr_agree(comms->base, member ? 0 : -1, err))
         goto out;
-    if (mfr_mpi(MPI_Comm_split(
-                    comms->base, member[0], (int)place, &comms->comm[kind]),
-            "MPI_Comm_split", err))
-        goto out;
-    if (mfr_mpi(MPI_Comm_set_errhandler(comms->comm[kind], MPI_ERRORS_RETURN),
-            "MPI_Comm_set_errhandler", err))
+    if (mfr_comm_split(comms->base, member[0], (int)place,
+            mf_group_kind_name(kind), &comms->comm[kind], err))
         goto out;
     comms->group_rank[kind] = (int)place;
     comms->group_size[kind] = (int)size;
-    rc = comm_use(comms, kind, member, deadline, err);
+    rc = comm_use(comms, kind, member, err);
 out:
     free(member);
-    return comms->hung ? -1 : mfr_agree(comms->base, rc, err);
+    return mfr_agree(comms->base, rc, err);
 }
 
 int mfr_comms_create(MPI_Comm base, const struct mf_layout *layout,
-    double timeout_s, struct mfr_comms *comms, struct mf_error *err)
+    struct mfr_comms *comms, struct mf_error *err)
 {
-    const double deadline = mfr_now() + timeout_s;
-
     *comms = (struct mfr_comms){.base = base};
     for (int kind = 0; kind < MF_GROUP_KINDS; kind++)
         comms->comm[kind] = MPI_COMM_NULL;
@@ -156,7 +114,7 @@ int mfr_comms_create(MPI_Comm base, const struct mf_layout *layout,
     mf_layout_coords(layout, comms->rank, &comms->coords);
     for (int kind = 0; kind < MF_GROUP_KINDS; kind++)
         if (kind != MF_GROUP_EMBD &&
-            comm_create(comms, layout, (enum mf_group_kind)kind, deadline, err))
+            comm_create(comms, layout, (enum mf_group_kind)kind, err))
             return -1;
     return 0;
 }

@@ -13,7 +13,6 @@
 struct mfr_comms {
     MPI_Comm base;  /* all ranks of the layout; the caller's */
     int rank, size; /* in base */
-    bool hung;      /* a group did not answer: only MPI_Abort helps */
     struct mf_coords coords;
     MPI_Comm comm[MF_GROUP_KINDS]; /* MF_GROUP_TP_DP_CP is the stage;
                                       MF_GROUP_EMBD is not made */
@@ -21,11 +20,11 @@ struct mfr_comms {
 };
 
 /* Collective over BASE, whose size is the layout's world. Each communicator is
- * checked against its group and used once; one that does not answer within
- * TIMEOUT_S seconds is named. All ranks return the same.
+ * checked against its group, used once, and watched when BASE is. All ranks
+ * return the same.
  */
 int mfr_comms_create(MPI_Comm base, const struct mf_layout *layout,
-    double timeout_s, struct mfr_comms *comms, struct mf_error *err);
+    struct mfr_comms *comms, struct mf_error *err);
 void mfr_comms_free(struct mfr_comms *comms);
 
 /* Collective: 0 when RC is 0 on every rank; else -1 everywhere, with the text

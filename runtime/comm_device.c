@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "runtime/collective.h"
+
 static const enum mf_group_kind used_kinds[] = {
     MF_GROUP_EP, MF_GROUP_ETP, MF_GROUP_EDP, MF_GROUP_TP_DP_CP};
 
@@ -23,8 +25,7 @@ static int create_base(const struct mfr_comms *comms,
     if (comms->rank == 0 && api->comm_id(out->device, id))
         rc = mfr_device_failed(out->device, err);
     if (mfr_agree(comms->base, rc, err) ||
-        mfr_mpi(MPI_Bcast(id, sizeof id, MPI_BYTE, 0, comms->base), "MPI_Bcast",
-            err))
+        mfr_bcast(id, sizeof id, MPI_BYTE, 0, comms->base, "MPI_Bcast", err))
         return -1;
     if (api->comm_create(out->device, id, comms->size, comms->rank, &out->base))
         rc = mfr_device_failed(out->device, err);
@@ -65,9 +66,8 @@ static int create_group(const struct mfr_comms *comms, enum mf_group_kind kind,
 {
     int first = comms->rank, rc = 0;
 
-    if (mfr_mpi(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN,
-                    comms->comm[kind]),
-            "MPI_Allreduce", err))
+    if (mfr_allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN,
+            comms->comm[kind], "MPI_Allreduce", err))
         return -1;
     if (out->device->api->comm_split(out->device, out->base, first,
             comms->group_rank[kind], &out->comm[kind]))

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/kernels.h"
+#include "runtime/collective.h"
 
 /* Of one token at most. */
 static int64_t most_copies(
@@ -232,17 +233,15 @@ static int find_places(struct mfr_copies *c, struct mf_error *err)
 static int forth(const struct mfr_copies *c, const void *out, void *in,
     MPI_Datatype type, struct mf_error *err)
 {
-    return mfr_mpi(MPI_Alltoallv(out, c->send, c->send_at, type, in, c->take,
-                       c->take_at, type, c->group),
-        "MPI_Alltoallv (copies)", err);
+    return mfr_alltoallv(out, c->send, c->send_at, in, c->take, c->take_at,
+        type, c->group, "MPI_Alltoallv (copies)", err);
 }
 
 static int hand_back(const struct mfr_copies *c, const void *in, void *out,
     MPI_Datatype type, struct mf_error *err)
 {
-    return mfr_mpi(MPI_Alltoallv(in, c->take, c->take_at, type, out, c->send,
-                       c->send_at, type, c->group),
-        "MPI_Alltoallv (sums)", err);
+    return mfr_alltoallv(in, c->take, c->take_at, out, c->send, c->send_at,
+        type, c->group, "MPI_Alltoallv (sums)", err);
 }
 
 int mfr_copies_routes(
@@ -254,9 +253,8 @@ int mfr_copies_routes(
     if (c->all)
         for (int m = 0; m < c->splits->members; m++)
             c->take[m] = (int)c->splits->member[m].tokens;
-    else if (mfr_mpi(MPI_Alltoall(
-                         c->send, 1, MPI_INT, c->take, 1, MPI_INT, c->group),
-                 "MPI_Alltoall", err))
+    else if (mfr_alltoall(c->send, c->take, 1, MPI_INT, c->group,
+                 "MPI_Alltoall (copies)", err))
         return -1;
     for (int m = 0; m < c->splits->members; m++) {
         if (c->take[m] < 0 || c->take[m] > c->splits->member[m].tokens)
@@ -287,9 +285,8 @@ int mfr_copies_there(struct mfr_copies *c, const float *x, struct mf_error *err)
 {
     if (!c->all)
         return forth(c, c->out, c->in, c->row, err);
-    return mfr_mpi(MPI_Allgatherv(x, (int)c->tokens, c->row, c->in, c->take,
-                       c->take_at, c->row, c->group),
-        "MPI_Allgatherv (tokens)", err);
+    return mfr_allgatherv(x, (int)c->tokens, c->in, c->take, c->take_at, c->row,
+        c->group, "MPI_Allgatherv (tokens)", err);
 }
 
 void mfr_copies_expand(const struct mfr_copies *c, float *rows)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/comm.h"
+#include "runtime/collective.h"
 
 bool mfr_backend_valid(const char *name)
 {
@@ -84,9 +85,7 @@ static int local_rank_of(MPI_Comm world, int *rank, struct mf_error *err)
 {
     MPI_Comm node;
 
-    if (mfr_mpi(MPI_Comm_split_type(
-                    world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node),
-            "MPI_Comm_split_type", err) ||
+    if (mfr_comm_split_node(world, 0, "node", &node, err) ||
         mfr_mpi(MPI_Comm_rank(node, rank), "MPI_Comm_rank", err) ||
         mfr_mpi(MPI_Comm_free(&node), "MPI_Comm_free", err))
         return -1;
@@ -104,9 +103,8 @@ int mfr_device_choose(MPI_Comm world, const char *backend,
     if (!strcmp(backend, "cpu") || (any && (!plan || plan->cluster.cpu_ranks)))
         return 0;
     missing = any && !find("cuda", path, sizeof path);
-    if (mfr_mpi(
-            MPI_Allreduce(MPI_IN_PLACE, &missing, 1, MPI_INT, MPI_MAX, world),
-            "MPI_Allreduce", err))
+    if (mfr_allreduce(MPI_IN_PLACE, &missing, 1, MPI_INT, MPI_MAX, world,
+            "MPI_Allreduce (backend)", err))
         return -1;
     if (missing)
         return 0;
@@ -116,9 +114,8 @@ int mfr_device_choose(MPI_Comm world, const char *backend,
     rc = mfr_device_open(any ? "cuda" : backend, local, device, err);
     rc = mfr_agree(world, rc, err);
     if (rc == 0)
-        return mfr_mpi(MPI_Allreduce(MPI_IN_PLACE, &device->shared, 1,
-                           MPI_C_BOOL, MPI_LOR, world),
-            "MPI_Allreduce", err);
+        return mfr_allreduce(MPI_IN_PLACE, &device->shared, 1, MPI_C_BOOL,
+            MPI_LOR, world, "MPI_Allreduce (backend)", err);
     mfr_device_close(device);
     if (!any)
         return mf_error_prefix(err, "--backend %s", backend);

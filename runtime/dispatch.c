@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "kernels/kernels.h"
+#include "runtime/collective.h"
 
 int mfr_dispatch_init(struct mfr_dispatch *dispatch,
     const struct mfr_shape *shape, const struct mfr_comms *comms,
@@ -103,9 +104,8 @@ int mfr_dispatch_there(struct mfr_dispatch *dispatch, const float *send,
 
     if (s->ep == 1)
         return 0;
-    return mfr_mpi(
-        MPI_Alltoallv(send, s->send, s->send_at, dispatch->row, to, s->take,
-            s->take_at, dispatch->row, dispatch->comms->comm[MF_GROUP_EP]),
+    return mfr_alltoallv(send, s->send, s->send_at, to, s->take, s->take_at,
+        dispatch->row, dispatch->comms->comm[MF_GROUP_EP],
         "MPI_Alltoallv (dispatch)", err);
 }
 
@@ -116,9 +116,8 @@ int mfr_dispatch_gather(
 
     if (s->etp == 1)
         return 0;
-    return mfr_mpi(MPI_Allgatherv(MPI_IN_PLACE, 0, dispatch->row,
-                       unsorted(dispatch, rows), s->part, s->part_at,
-                       dispatch->row, dispatch->comms->comm[MF_GROUP_ETP]),
+    return mfr_allgatherv(MPI_IN_PLACE, 0, unsorted(dispatch, rows), s->part,
+        s->part_at, dispatch->row, dispatch->comms->comm[MF_GROUP_ETP],
         "MPI_Allgatherv (gather)", err);
 }
 
@@ -164,11 +163,9 @@ int mfr_dispatch_reduce(
     if (s->etp == 1)
         return 0;
     /* Not MPI_Reduce_scatter: the sum has one order, that of the peers. */
-    if (mfr_mpi(
-            MPI_Alltoallv(unsorted_back(dispatch, rows), s->part, s->part_at,
-                dispatch->row, dispatch->parts, s->own, s->own_at,
-                dispatch->row, dispatch->comms->comm[MF_GROUP_ETP]),
-            "MPI_Alltoallv (reduce)", err))
+    if (mfr_alltoallv(unsorted_back(dispatch, rows), s->part, s->part_at,
+            dispatch->parts, s->own, s->own_at, dispatch->row,
+            dispatch->comms->comm[MF_GROUP_ETP], "MPI_Alltoallv (reduce)", err))
         return -1;
     for (int peer = 1; peer < s->etp; peer++)
         mfk_add(mine, dispatch->parts + peer * mine, dispatch->parts);
@@ -187,9 +184,8 @@ int mfr_dispatch_back(struct mfr_dispatch *dispatch, const float *rows,
             (size_t)s->send[0] * (size_t)dispatch->hidden * sizeof *send);
         return 0;
     }
-    return mfr_mpi(
-        MPI_Alltoallv(from, s->take, s->take_at, dispatch->row, send, s->send,
-            s->send_at, dispatch->row, dispatch->comms->comm[MF_GROUP_EP]),
+    return mfr_alltoallv(from, s->take, s->take_at, send, s->send, s->send_at,
+        dispatch->row, dispatch->comms->comm[MF_GROUP_EP],
         "MPI_Alltoallv (combine)", err);
 }
 

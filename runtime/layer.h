@@ -93,12 +93,9 @@ int64_t mfr_layer_copies_bytes(const struct mfr_shape *shape,
     enum mf_dispatcher dispatcher);
 
 /* How rows move between the ranks of a node and others. */
-#define MFR_TIMEOUT_S 300.0
-
 struct mfr_transport {
     bool mpi_only;      /* no shared memory */
     int64_t node_ranks; /* > 0: as if a node held so many ranks, for tests */
-    double timeout_s;   /* to wait for a peer */
 };
 
 /* How a layer is worked out. */

@@ -216,7 +216,7 @@ static int make_copies(mfr_layer *layer,
 static int make_shared(mfr_layer *layer,
     const struct mfr_layer_options *options, struct mf_error *err)
 {
-    static const struct mfr_transport usual = {.timeout_s = MFR_TIMEOUT_S};
+    static const struct mfr_transport usual = {0};
     const struct mfr_transport *how =
         options->transport ? options->transport : &usual;
 

@@ -7,6 +7,9 @@ libmoefold_runtime_a_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS) $(JANSSON_CFLAGS) \
     -DMOEFOLD_PLUGIN_DIR='"$(plugindir)"'
 libmoefold_runtime_a_SOURCES = \
     runtime/clock.h runtime/shape.h \
+    runtime/guard.h runtime/guard_state.h runtime/guard.c \
+    runtime/guard_talk.c runtime/place.c \
+    runtime/collective.h runtime/collective.c \
     runtime/comm.h runtime/comm.c runtime/sum.c \
     runtime/data.h runtime/data.c \
     runtime/device.h runtime/device.c \

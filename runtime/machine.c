@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "kernels/kernels.h"
+#include "runtime/collective.h"
 
 /* The text behind "KEY:" on the first line of FILE that begins so; false when
  * there is none.
@@ -133,9 +134,8 @@ int mfr_machine_nodes(MPI_Comm world, char *text, size_t size, int64_t *count,
     }
     rc = mfr_agree(world, rc, err);
     if (rc == 0)
-        rc = mfr_mpi(MPI_Gather(name, (int)sizeof name, MPI_CHAR, names,
-                         (int)sizeof name, MPI_CHAR, 0, world),
-            "MPI_Gather", err);
+        rc = mfr_gather(name, names, (int)sizeof name, MPI_CHAR, 0, world,
+            "MPI_Gather (names)", err);
     if (rc == 0 && rank == 0)
         join(names, ranks, text, size, count);
     free(names);

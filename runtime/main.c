@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "planner/layout/streams.h"
 #include "runtime/comm.h"
+#include "runtime/guard.h"
 #include "runtime/options.h"
 #include "runtime/probe.h"
 #include "runtime/run.h"
@@ -118,9 +120,33 @@ static void complain(const struct mf_error *err)
         fprintf(stderr, "moefold-run: %s\n", err->text);
 }
 
+static void notice(void *with, const char *text)
+{
+    (void)with;
+    fprintf(stderr, "moefold-run: %s\n", text);
+}
+
+/* Buffers of calls in progress are still MPI's: nothing is freed. Output that
+ * was begun is no document, and is left unwritten.
+ */
+static void give_up(void *with, const struct mf_error *err, bool in_call)
+{
+    complain(err);
+    if (in_call)
+        _exit(MF_FAILED);
+    mfr_guard_farewell(*(mfr_guard **)with);
+    MPI_Abort(MPI_COMM_WORLD, MF_FAILED);
+    _exit(MF_FAILED);
+}
+
 static int run_under_mpi(int argc, char **argv,
     const struct mfr_options *options, int parsed, struct mf_error *err)
 {
+    mfr_guard *guard = NULL;
+    const struct mfr_guard_options how = {.timeout_s = options->timeout_s,
+        .notice = notice,
+        .give_up = give_up,
+        .with = &guard};
     bool alone = false;
     int rank = 0, status = MF_INVALID;
 
@@ -131,12 +157,18 @@ static int run_under_mpi(int argc, char **argv,
         fputs("moefold-run: MPI cannot start\n", stderr);
         return MF_FAILED;
     }
-    if (parsed == 0)
+    if (parsed == 0 && mfr_guard_create(MPI_COMM_WORLD, &how, &guard, err)) {
+        alone = true;
+        status = err->status;
+    } else if (parsed == 0)
         status = work(argc, argv, options, &alone, err);
     if (status != MF_OK && (rank == 0 || alone))
         complain(err);
-    if (alone)
+    if (alone) {
+        mfr_guard_farewell(guard);
         MPI_Abort(MPI_COMM_WORLD, status);
+    }
+    mfr_guard_free(guard);
     return MPI_Finalize() == MPI_SUCCESS ? status : MF_FAILED;
 }
 

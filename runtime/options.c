@@ -135,7 +135,7 @@ static int take_timeout(
 
     if (mf_number_parse(value, "--timeout", 1, 86400, &seconds, err))
         return -1;
-    options->transport.timeout_s = (double)seconds;
+    options->timeout_s = (double)seconds;
     return 0;
 }
 
@@ -382,7 +382,7 @@ int mfr_options_parse(
         .kernel = mfk_has_blas() ? MFK_BLAS : MFK_EXACT,
         .backend = "auto",
         .dispatcher = MF_DISPATCHER_AUTO,
-        .transport = {.timeout_s = MFR_TIMEOUT_S},
+        .timeout_s = 300,
     };
     for (int i = 1; i < argc; i++) {
         const char *text = argv[i];

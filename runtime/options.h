@@ -32,6 +32,7 @@ struct mfr_options {
     const char *backend;           /* "auto", "cpu", or a plug-in's name */
     enum mf_dispatcher dispatcher; /* AUTO: the plan's */
     struct mfr_transport transport;
+    double timeout_s; /* to wait for a peer */
     enum mfr_comm_kind comm;
     bool padded; /* exchanges between devices */
     enum mfr_fault fault;

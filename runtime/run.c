@@ -7,10 +7,9 @@
 #include <stdlib.h>
 
 #include "runtime/clock.h"
+#include "runtime/collective.h"
 #include "runtime/run_state.h"
 #include "runtime/setup.h"
-
-#define COMM_TIMEOUT_S 60.0
 
 static int setup_plan(struct mfr_run *run, struct mf_error *err)
 {
@@ -69,11 +68,8 @@ static int setup_layer(struct mfr_run *run, struct mf_error *err)
         return -1;
     how.device = run->device.device;
     run->have_comms = true;
-    if (mfr_comms_create(
-            run->world, layout, COMM_TIMEOUT_S, &run->comms, err)) {
-        *run->alone = run->comms.hung;
+    if (mfr_comms_create(run->world, layout, &run->comms, err))
         return -1;
-    }
     if (mfr_device_comms_choose(&run->comms, &run->device, run->options->comm,
             run->options->padded, &run->device_comms, &how.device_comms, err))
         return -1;
@@ -94,7 +90,7 @@ static int iterate(struct mfr_run *run, bool first, struct mfr_record *record,
     int rc;
 
     mfr_layer_zero_gradients(run->layer);
-    if (mfr_mpi(MPI_Barrier(run->world), "MPI_Barrier", err))
+    if (mfr_barrier(run->world, "MPI_Barrier (before an iteration)", err))
         return -1;
     start = mfr_now();
     rc = mfr_layer_forward(run->layer, run->x, run->y, err);
@@ -130,6 +126,7 @@ static int iterations(struct mfr_run *run, struct mf_error *err)
         const int64_t before = run->timing.gathered;
 
         run->trace.iteration = i;
+        mfr_guard_iteration(run->world, i);
         if (i == 0 && run->options->trace)
             mfr_layer_trace(run->layer, &run->trace);
         if (iterate(run, i == -warmup, &record, err)) {

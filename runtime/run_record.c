@@ -14,6 +14,7 @@
 #include "runtime/machine.h"
 #include "runtime/report.h"
 #include "runtime/stats.h"
+#include "runtime/collective.h"
 
 int mfr_run_imbalance(
     struct mfr_run *run, double *imbalance, struct mf_error *err)
@@ -26,13 +27,11 @@ int mfr_run_imbalance(
 
     rc = mfr_agree(run->world, rc, err);
     if (rc == 0)
-        rc = mfr_mpi(MPI_Allreduce(routes.counts, loads, (int)n, MPI_INT64_T,
-                         MPI_SUM, run->comms.comm[MF_GROUP_TP_DP_CP]),
-            "MPI_Allreduce", err);
+        rc = mfr_allreduce(routes.counts, loads, (int)n, MPI_INT64_T, MPI_SUM,
+            run->comms.comm[MF_GROUP_TP_DP_CP], "MPI_Allreduce", err);
     if (rc == 0) {
         mine = mfr_gini(n, loads);
-        rc = mfr_mpi(
-            MPI_Allreduce(&mine, imbalance, 1, MPI_DOUBLE, MPI_MAX, run->world),
+        rc = mfr_allreduce(&mine, imbalance, 1, MPI_DOUBLE, MPI_MAX, run->world,
             "MPI_Allreduce", err);
     }
     free(loads);

@@ -12,6 +12,7 @@
 #include "planner/layout/runnable.h"
 #include "runtime/layer.h"
 #include "runtime/machine.h"
+#include "runtime/collective.h"
 
 /* The plan in FILE as text, for the others; *TEXT is malloc'd. */
 static int plan_text(
@@ -55,15 +56,15 @@ static int share_text(
         return -1;
     if (rank == 0)
         length = (int)strlen(*text) + 1;
-    if (mfr_mpi(MPI_Bcast(&length, 1, MPI_INT, 0, world), "MPI_Bcast", err))
+    if (mfr_bcast(&length, 1, MPI_INT, 0, world, "MPI_Bcast (plan)", err))
         return -1;
     if (rank != 0)
         *text = malloc((size_t)length);
     rc = *text ? 0 : mf_error_set(err, MF_FAILED, "out of memory");
     if (mfr_agree(world, rc, err))
         return -1;
-    return mfr_mpi(
-        MPI_Bcast(*text, length, MPI_CHAR, 0, world), "MPI_Bcast", err);
+    return mfr_bcast(
+        *text, length, MPI_CHAR, 0, world, "MPI_Bcast (plan)", err);
 }
 
 int mfr_setup_plan(MPI_Comm world, const char *file, struct mf_plan *plan,
@@ -175,8 +176,8 @@ static int memory_check(MPI_Comm node, int64_t bytes, struct mf_error *err)
     int ranks;
 
     if (mfr_mpi(MPI_Comm_size(node, &ranks), "MPI_Comm_size", err) ||
-        mfr_mpi(MPI_Allreduce(&mine, &need, 1, MPI_DOUBLE, MPI_SUM, node),
-            "MPI_Allreduce", err))
+        mfr_allreduce(&mine, &need, 1, MPI_DOUBLE, MPI_SUM, node,
+            "MPI_Allreduce (memory)", err))
         return -1;
     if (isnan(have) || need <= have)
         return 0;
@@ -191,9 +192,7 @@ int mfr_setup_memory(MPI_Comm world, int64_t bytes, struct mf_error *err)
     MPI_Comm node;
     int rc;
 
-    if (mfr_mpi(MPI_Comm_split_type(
-                    world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node),
-            "MPI_Comm_split_type", err))
+    if (mfr_comm_split_node(world, 0, "node", &node, err))
         return -1;
     rc = memory_check(node, bytes, err);
     if (mfr_mpi(MPI_Comm_free(&node), "MPI_Comm_free", rc ? NULL : err))

@@ -3,16 +3,14 @@
  */
 #include "runtime/shared.h"
 
-#include <inttypes.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 
 #include "kernels/kernels.h"
-#include "runtime/clock.h"
+#include "runtime/collective.h"
 
-enum { TAG_THERE = 11, TAG_BACK = 12, SPINS = 200 };
+enum { TAG_THERE = 11, TAG_BACK = 12 };
 
 /* Each counter on a cache line of its own; MPI aligns windows less than that.
  */
@@ -49,22 +47,16 @@ static int split_node(struct mfr_shared *s, const struct mfr_comms *comms,
     MPI_Comm real;
     int rc;
 
-    if (mfr_mpi(MPI_Comm_split_type(s->group, MPI_COMM_TYPE_SHARED, s->me,
-                    MPI_INFO_NULL, &real),
-            "MPI_Comm_split_type", err))
+    if (mfr_comm_split_node(s->group, s->me, "node", &real, err))
         return -1;
-    rc = mfr_mpi(MPI_Comm_split(real,
-                     how->mpi_only         ? s->me
-                     : how->node_ranks > 0 ? comms->rank / (int)how->node_ranks
-                                           : 0,
-                     s->me, &s->node),
-        "MPI_Comm_split", err);
+    rc = mfr_comm_split(real,
+        how->mpi_only         ? s->me
+        : how->node_ranks > 0 ? comms->rank / (int)how->node_ranks
+                              : 0,
+        s->me, "node", &s->node, err);
     if (mfr_mpi(MPI_Comm_free(&real), "MPI_Comm_free", rc ? NULL : err))
         return -1;
-    if (rc)
-        return -1;
-    return mfr_mpi(MPI_Comm_set_errhandler(s->node, MPI_ERRORS_RETURN),
-        "MPI_Comm_set_errhandler", err);
+    return rc;
 }
 
 static int find_neighbours(struct mfr_shared *s, struct mf_error *err)
@@ -109,9 +101,13 @@ static int open_window(
     rc = mfr_mpi(MPI_Info_set(info, "alloc_shared_noncontig", "true"),
         "MPI_Info_set", err);
     if (rc == 0)
+        rc = mfr_block_begin(node, "MPI_Win_allocate_shared", err);
+    if (rc == 0) {
         rc = mfr_mpi(
             MPI_Win_allocate_shared((MPI_Aint)bytes, 1, info, node, &mine, win),
             "MPI_Win_allocate_shared", err);
+        mfr_block_end(node);
+    }
     if (mfr_mpi(MPI_Info_free(&info), "MPI_Info_free", rc ? NULL : err))
         return -1;
     if (rc)
@@ -120,12 +116,13 @@ static int open_window(
         MPI_Win_lock_all(MPI_MODE_NOCHECK, *win), "MPI_Win_lock_all", err);
 }
 
-static void close_window(MPI_Win *win)
+static void close_window(MPI_Comm node, MPI_Win *win)
 {
-    if (*win == MPI_WIN_NULL)
+    if (*win == MPI_WIN_NULL || mfr_block_begin(node, "MPI_Win_free", NULL))
         return;
     MPI_Win_unlock_all(*win);
     MPI_Win_free(win);
+    mfr_block_end(node);
 }
 
 static int window_of(MPI_Win win, int rank, void *address, struct mf_error *err)
@@ -149,7 +146,7 @@ static int open_board(struct mfr_shared *s, struct mf_error *err)
         s->arrived[m] = slot ? &slot->count : NULL;
     }
     atomic_store(s->arrived[s->me], 0);
-    return mfr_mpi(MPI_Barrier(s->node), "MPI_Barrier", err);
+    return mfr_barrier(s->node, "MPI_Barrier", err);
 }
 
 int mfr_shared_create(const struct mfr_shape *shape,
@@ -173,7 +170,6 @@ int mfr_shared_create(const struct mfr_shape *shape,
             .me = comms->group_rank[MF_GROUP_ETP_EP],
             .rows = MPI_WIN_NULL,
             .board = MPI_WIN_NULL,
-            .timeout_s = how->timeout_s,
         };
         if (alloc_lists(s))
             rc = mf_error_set(err, MF_FAILED, "out of memory for peers");
@@ -193,9 +189,9 @@ int mfr_shared_create(const struct mfr_shape *shape,
     for (int etp = 0; etp < splits->etp; etp++)
         here &= s->at[splits->by_source[etp * splits->ep + splits->my_ep]] >= 0;
     least = ranks > 1;
-    if (mfr_mpi(MPI_Allreduce(MPI_IN_PLACE, &here, 1, MPI_INT, MPI_MIN, group),
+    if (mfr_allreduce(MPI_IN_PLACE, &here, 1, MPI_INT, MPI_MIN, group,
             "MPI_Allreduce", err) ||
-        mfr_mpi(MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_INT, MPI_MAX, group),
+        mfr_allreduce(MPI_IN_PLACE, &least, 1, MPI_INT, MPI_MAX, group,
             "MPI_Allreduce", err))
         return -1;
     s->possible = here && least;
@@ -206,8 +202,8 @@ void mfr_shared_free(struct mfr_shared *s)
 {
     if (!s)
         return;
-    close_window(&s->rows);
-    close_window(&s->board);
+    close_window(s->node, &s->rows);
+    close_window(s->node, &s->board);
     if (s->node != MPI_COMM_NULL)
         MPI_Comm_free(&s->node);
     if (s->row != MPI_DATATYPE_NULL)
@@ -274,10 +270,10 @@ static int grow(struct mfr_shared *s, struct mf_error *err)
     /* A little more, so that a drift of the routes seldom comes here again. */
     if (s->on)
         rows += rows / 8;
-    close_window(&s->rows);
+    close_window(s->node, &s->rows);
     ok = fits(
         2 * padded(rows, s->hidden) * (int64_t)sizeof(float), s->node_ranks);
-    if (mfr_mpi(MPI_Allreduce(MPI_IN_PLACE, &ok, 1, MPI_INT, MPI_MIN, s->group),
+    if (mfr_allreduce(MPI_IN_PLACE, &ok, 1, MPI_INT, MPI_MIN, s->group,
             "MPI_Allreduce", err))
         return -1;
     s->on = ok;
@@ -391,27 +387,15 @@ static int start_sends(struct mfr_shared *s, const float *rows,
     return 0;
 }
 
+/* All of the group come here, whether they have requests or not. */
 static int finish_requests(
     struct mfr_shared *s, const char *step, struct mf_error *err)
 {
-    const double deadline = mfr_now() + s->timeout_s;
+    const int n = s->requests;
 
-    for (int done = 0;;) {
-        if (s->requests > 0 && mfr_mpi(MPI_Testall(s->requests, s->request,
-                                           &done, MPI_STATUSES_IGNORE),
-                                   "MPI_Testall", err))
-            return -1;
-        if (done || s->requests == 0)
-            break;
-        if (mfr_now() > deadline)
-            return mf_error_set(err, MF_FAILED,
-                "place %d of the etp_ep group: %s: a peer on another node did "
-                "not answer within %.0f s",
-                s->me, step, s->timeout_s);
-        sched_yield();
-    }
     s->requests = 0;
-    return 0;
+    return s->distant ? mfr_wait_all(s->group, -1, n, s->request, step, err)
+                      : 0;
 }
 
 /* All of the node at the same meeting; the acquire makes what they wrote
@@ -420,28 +404,17 @@ static int finish_requests(
 static int meet(struct mfr_shared *s, const char *step, struct mf_error *err)
 {
     const uint64_t mine = ++s->meetings;
-    const double deadline = mfr_now() + s->timeout_s;
+    struct mfr_wait wait;
+    int rc = 0;
 
     atomic_store_explicit(s->arrived[s->me], mine, memory_order_release);
-    for (int m = 0; m < s->splits->members; m++) {
-        int spins = 0;
-
-        if (!s->arrived[m])
-            continue;
-        while (
-            atomic_load_explicit(s->arrived[m], memory_order_acquire) < mine) {
-            if (++spins < SPINS)
-                continue;
-            sched_yield();
-            if (mfr_now() > deadline)
-                return mf_error_set(err, MF_FAILED,
-                    "place %d of the etp_ep group: %s: place %d did not come "
-                    "within %.0f s (meeting %" PRIu64 ", it is at %" PRIu64 ")",
-                    s->me, step, m, s->timeout_s, mine,
-                    (uint64_t)atomic_load(s->arrived[m]));
-        }
-    }
-    return 0;
+    mfr_wait_begin(&wait, s->group, -1, step);
+    for (int m = 0; rc == 0 && m < s->splits->members; m++)
+        while (rc == 0 && s->arrived[m] &&
+               atomic_load_explicit(s->arrived[m], memory_order_acquire) < mine)
+            rc = mfr_wait_poll(&wait, err);
+    mfr_wait_end(&wait);
+    return rc;
 }
 
 /* Rows of the experts on other nodes to SEND, or, SEND NULL, of the others. */

@@ -45,7 +45,6 @@ struct mfr_shared {
     float **base;         /* [experts] where rows of an expert go */
     MPI_Request *request; /* [2 * members] */
     int requests;
-    double timeout_s;
 };
 
 /* Collective over the ETP x EP group. SPLITS must outlive it. */

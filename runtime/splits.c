@@ -7,6 +7,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "runtime/collective.h"
+
 static int splits_alloc(struct mfr_splits *s)
 {
     const size_t ep = (size_t)s->ep, etp = (size_t)s->etp;
@@ -75,8 +77,7 @@ int mfr_splits_init(struct mfr_splits *splits, const struct mfr_shape *shape,
         mf_error_set(err, MF_FAILED, "out of memory for the split matrix");
     if (mfr_agree(group, rc, err))
         return -1;
-    if (mfr_mpi(MPI_Allgather(&mine, (int)sizeof mine, MPI_BYTE, splits->member,
-                    (int)sizeof mine, MPI_BYTE, group),
+    if (mfr_allgather(&mine, splits->member, (int)sizeof mine, MPI_BYTE, group,
             "MPI_Allgather", err))
         return -1;
     order_members(splits);
@@ -220,10 +221,8 @@ static void fill_chunks(struct mfr_splits *s)
 int mfr_splits_exchange(struct mfr_splits *splits,
     const struct mfr_comms *comms, const int64_t *counts, struct mf_error *err)
 {
-    if (mfr_mpi(MPI_Allgather(counts, (int)splits->experts, MPI_INT64_T,
-                    splits->counts, (int)splits->experts, MPI_INT64_T,
-                    comms->comm[MF_GROUP_ETP_EP]),
-            "MPI_Allgather", err) ||
+    if (mfr_allgather(counts, splits->counts, (int)splits->experts, MPI_INT64_T,
+            comms->comm[MF_GROUP_ETP_EP], "MPI_Allgather (counts)", err) ||
         splits_check(splits, err))
         return -1;
     fill_exchanges(splits);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "kernels/kernels.h"
+#include "runtime/collective.h"
 
 /* Values summed at a time. */
 enum { SEGMENT = 1 << 20 };
@@ -63,15 +64,14 @@ static int segment_sum(MPI_Comm comm, struct parts *parts, float *values,
 {
     const int mine = parts->count[parts->rank];
 
-    if (mfr_mpi(MPI_Alltoallv(values, parts->count, parts->at, MPI_FLOAT,
-                    scratch, parts->mine, parts->mine_at, MPI_FLOAT, comm),
-            "MPI_Alltoallv", err))
+    if (mfr_alltoallv(values, parts->count, parts->at, scratch, parts->mine,
+            parts->mine_at, MPI_FLOAT, comm, "MPI_Alltoallv (sum of gradients)",
+            err))
         return -1;
     for (int r = 1; r < parts->ranks; r++)
         mfk_add(mine, scratch + (int64_t)r * mine, scratch);
-    return mfr_mpi(MPI_Allgatherv(scratch, mine, MPI_FLOAT, values,
-                       parts->count, parts->at, MPI_FLOAT, comm),
-        "MPI_Allgatherv", err);
+    return mfr_allgatherv(scratch, mine, values, parts->count, parts->at,
+        MPI_FLOAT, comm, "MPI_Allgatherv (sum of gradients)", err);
 }
 
 int mfr_sum(MPI_Comm comm, int64_t n, float *values, float *scratch,

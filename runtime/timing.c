@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "runtime/stats.h"
+#include "runtime/collective.h"
 
 int mfr_timing_init(struct mfr_timing *timing, MPI_Comm world,
     int64_t iterations, struct mf_error *err)
@@ -86,9 +87,8 @@ int mfr_timing_add(struct mfr_timing *timing, const struct mfr_record *record,
     timing->batch[timing->waiting++] = *record;
     if (timing->waiting < MFR_BATCH && !flush)
         return 0;
-    if (mfr_mpi(MPI_Gather(timing->batch, bytes, MPI_BYTE, timing->all, bytes,
-                    MPI_BYTE, 0, timing->world),
-            "MPI_Gather", err))
+    if (mfr_gather(timing->batch, timing->all, bytes, MPI_BYTE, 0,
+            timing->world, "MPI_Gather (times)", err))
         return -1;
     for (int i = 0; timing->rank == 0 && i < timing->waiting; i++)
         summarise_iteration(timing, i);

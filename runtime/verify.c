@@ -10,8 +10,6 @@
 #include "runtime/setup.h"
 #include "runtime/verify_case.h"
 
-#define COMM_TIMEOUT_S 60.0
-
 /* What keeps the reference, one plain loop on one core, within seconds. */
 #define EXPERTS_MOST 1024
 #define WIDTH_MOST 128                  /* hidden and ffn */
@@ -211,7 +209,7 @@ static int verify_entry(MPI_Comm world,
     work.dispatcher = options->dispatcher == MF_DISPATCHER_AUTO
                           ? entry->settings.dispatcher
                           : options->dispatcher;
-    if (mfr_comms_create(world, &entry->layout, COMM_TIMEOUT_S, &comms, err)) {
+    if (mfr_comms_create(world, &entry->layout, &comms, err)) {
         mfr_device_close(&device);
         return -1;
     }

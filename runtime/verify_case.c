@@ -3,9 +3,8 @@
  */
 #include "runtime/verify_case.h"
 
+#include "runtime/collective.h"
 #include "runtime/verify_compare.h"
-
-#define COMM_TIMEOUT_S 60.0
 
 void mfr_verify_case_bend(const struct mfr_verify_case *work,
     enum mfr_tensor tensor, int64_t row, float *values)
@@ -33,19 +32,17 @@ int mfr_verifier_create(const struct mfr_comms *comms,
     };
     mf_layout_coords(layout, comms->rank, &v->coords);
     shard = (int)(v->coords.ep * layout->etp + v->coords.etp);
-    if (mfr_mpi(MPI_Comm_split(
-                    comms->base, (int)v->coords.pp, comms->rank, &v->stage),
-            "verify: MPI_Comm_split", err) ||
-        mfr_mpi(MPI_Comm_split(v->stage, shard, comms->rank, &v->replicas),
-            "verify: MPI_Comm_split", err) ||
-        mfr_mpi(MPI_Comm_split(v->stage, (int)v->coords.tp, comms->rank,
-                    &v->shared_replicas),
-            "verify: MPI_Comm_split", err))
+    if (mfr_comm_split(comms->base, (int)v->coords.pp, comms->rank,
+            "verify stage", &v->stage, err) ||
+        mfr_comm_split(v->stage, shard, comms->rank, "verify replicas",
+            &v->replicas, err) ||
+        mfr_comm_split(v->stage, (int)v->coords.tp, comms->rank,
+            "verify shared", &v->shared_replicas, err))
         return -1;
     rc = mf_layout_parse("tp1", &v->alone_layout, err) ||
                  mf_layout_resolve(&v->alone_layout, 1, ~0u, err) ||
-                 mfr_comms_create(MPI_COMM_SELF, &v->alone_layout,
-                     COMM_TIMEOUT_S, &v->alone, err)
+                 mfr_comms_create(
+                     MPI_COMM_SELF, &v->alone_layout, &v->alone, err)
              ? -1
              : 0;
     v->connected = rc == 0;
@@ -96,9 +93,8 @@ static int sum_near_ties(
             "verify: MPI_Comm_rank", err))
         return -1;
     mine = rank == 0 ? trial->expected.sums->near_ties : 0;
-    return mfr_mpi(MPI_Allreduce(&mine, near_ties, 1, MPI_INT64_T, MPI_SUM,
-                       trial->verifier->comms->base),
-        "verify: MPI_Allreduce", err);
+    return mfr_allreduce(&mine, near_ties, 1, MPI_INT64_T, MPI_SUM,
+        trial->verifier->comms->base, "verify: MPI_Allreduce", err);
 }
 
 int mfr_verify_case_run(const struct mfr_verifier *verifier,

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/collective.h"
+
 struct mfr_check *mfr_checks_add(
     struct mfr_checks *checks, const char *name, double bound, bool bits)
 {
@@ -91,11 +93,8 @@ static enum mfr_bitwise unpack_bits(double value)
 
 static int worst(double *v, int n, MPI_Comm comm, struct mf_error *err)
 {
-    if (MPI_Allreduce(MPI_IN_PLACE, v, n, MPI_DOUBLE, MPI_MAX, comm) !=
-        MPI_SUCCESS)
-        return mf_error_set(
-            err, MF_FAILED, "verify: the ranks could not join their results");
-    return 0;
+    return mfr_allreduce(MPI_IN_PLACE, v, n, MPI_DOUBLE, MPI_MAX, comm,
+        "verify: MPI_Allreduce (results)", err);
 }
 
 /* One stage's verdict. A check to which no rank of the stage added anything is

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/collective.h"
+
 /* Doubles of expert gradients that go round at once. */
 #define SHARED_MOST ((int64_t)1 << 20)
 
@@ -160,8 +162,8 @@ static int check_counts(
         if (trial->verifier->coords.etp == 0)
             kept[held.first_expert + l] =
                 received.first[l + 1] - received.first[l];
-    if (mfr_mpi(MPI_Allreduce(MPI_IN_PLACE, sum, (int)(tokens + 2 * experts),
-                    MPI_INT64_T, MPI_SUM, trial->verifier->stage),
+    if (mfr_allreduce(MPI_IN_PLACE, sum, (int)(tokens + 2 * experts),
+            MPI_INT64_T, MPI_SUM, trial->verifier->stage,
             "verify: MPI_Allreduce", err))
         return -1;
     for (int64_t t = 0; t < tokens; t++)
@@ -282,9 +284,8 @@ static int check_sums(struct mfr_trial *trial, struct mf_error *err)
     for (int i = 0; i < views; i++)
         if (view[i].once)
             sum[1] += squares(view[i].values, mfr_view_count(&view[i]));
-    if (mfr_mpi(MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPI_DOUBLE, MPI_SUM,
-                    trial->verifier->stage),
-            "verify: MPI_Allreduce", err))
+    if (mfr_allreduce(MPI_IN_PLACE, sum, 2, MPI_DOUBLE, MPI_SUM,
+            trial->verifier->stage, "verify: MPI_Allreduce", err))
         return -1;
     mfr_check_sum(mfr_checks_add(trial->checks, "loss", MFR_BOUND_FP32, false),
         sum[0], trial->expected.sums->loss, trial->expected.sums->loss_scale);

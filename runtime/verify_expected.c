@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/collective.h"
+
 void *mfr_room(int64_t a, int64_t b, size_t size, struct mf_error *err)
 {
     int64_t n, bytes;
@@ -29,8 +31,7 @@ int mfr_share(MPI_Comm comm, void *data, int64_t bytes, struct mf_error *err)
     for (; bytes > 0; bytes -= piece, at += piece) {
         int n = (int)(bytes < piece ? bytes : piece);
 
-        if (mfr_mpi(
-                MPI_Bcast(at, n, MPI_BYTE, 0, comm), "verify: MPI_Bcast", err))
+        if (mfr_bcast(at, n, MPI_BYTE, 0, comm, "verify: MPI_Bcast", err))
             return -1;
     }
     return 0;

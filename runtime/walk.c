@@ -11,7 +11,6 @@
 #include "runtime/verify.h"
 #include "runtime/verify_case.h"
 
-#define COMM_TIMEOUT_S 60.0
 #define WALK_CASES 5
 
 /* Ways to cut N ranks into three ordered factors, one after another: start
@@ -235,8 +234,7 @@ static int walk_layout(const struct mf_layout *layout, void *data)
     struct mfr_comms comms;
     int rc;
 
-    if (mfr_comms_create(
-            walk->world, layout, COMM_TIMEOUT_S, &comms, walk->err))
+    if (mfr_comms_create(walk->world, layout, &comms, walk->err))
         return -1;
     rc = mfr_device_comms_choose(&comms, &walk->device, walk->options->comm,
         walk->options->padded, &device_comms, &used, walk->err);

@@ -37,7 +37,7 @@ static void choose(struct mfr_router *r)
 static int bench_make(struct bench *b, const struct mf_layout *layout,
     int64_t tokens, struct mf_error *err)
 {
-    const struct mfr_transport how = {.timeout_s = 60};
+    const struct mfr_transport how = {0};
     const size_t values = (size_t)(tokens * TOPK * HIDDEN);
     struct mfr_shard shard;
 
@@ -174,7 +174,7 @@ static int bench_all(struct mf_error *err)
 
     if (mf_layout_parse("dp2/ep2", &layout, err) ||
         mf_layout_resolve(&layout, 2, ~0u, err) ||
-        mfr_comms_create(MPI_COMM_WORLD, &layout, 60, &comms, err))
+        mfr_comms_create(MPI_COMM_WORLD, &layout, &comms, err))
         return -1;
     /* Permute reads a row once for its TOPK copies: 3 of memcpy's 4 bytes. */
     rc = measure("permute to memcpy, bytes a second", by_permute, by_memcpy,

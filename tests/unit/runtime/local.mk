@@ -26,7 +26,8 @@ tests_unit_runtime_test_walk_LDADD = libmoefold-runtime.a \
 
 command_tests += tests/command/t0400-run.t tests/command/t0410-verify-all.t \
     tests/command/t0411-verify-fault.t \
-    tests/command/t0412-verify-plan.t
+    tests/command/t0412-verify-plan.t \
+    tests/command/t0413-watchdog.t
 
 unit_tests += tests/unit/runtime/test_data
 tests_unit_runtime_test_data_CFLAGS = $(UNIT_CFLAGS)
@@ -42,3 +43,14 @@ tests_unit_runtime_test_options_SOURCES = tests/unit/runtime/test_options.c
 tests_unit_runtime_test_options_LDADD = libmoefold-runtime.a \
     libmoefold-kernels.a libmoefold-layout.a $(UNIT_LIBS) $(JANSSON_LIBS) \
     $(BLAS_LIBS) $(MPI_LIBS)
+
+# Not a test by itself: t0413-watchdog.t starts it under mpirun.
+if WITH_MPI
+if WITH_CMOCKA
+check_PROGRAMS += tests/unit/runtime/guard_cases
+endif
+endif
+tests_unit_runtime_guard_cases_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS)
+tests_unit_runtime_guard_cases_SOURCES = tests/unit/runtime/guard_cases.c
+tests_unit_runtime_guard_cases_LDADD = libmoefold-runtime.a \
+    libmoefold-layout.a $(JANSSON_LIBS) $(MPI_LIBS)
