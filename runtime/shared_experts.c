@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/collective.h"
 #include "runtime/layer_state.h"
 #include "runtime/watch.h"
 
@@ -120,9 +121,8 @@ static int gather(const struct mfr_layer *layer,
     const struct mfr_shared_experts *s, const float *own, float *all,
     struct mf_error *err)
 {
-    return mfr_mpi(
-        MPI_Allgatherv(own, s->count[s->rank], MPI_FLOAT, all, s->count, s->at,
-            MPI_FLOAT, layer->comms->comm[MF_GROUP_TP]),
+    return mfr_allgatherv(own, s->count[s->rank], all, s->count, s->at,
+        MPI_FLOAT, layer->comms->comm[MF_GROUP_TP],
         "shared experts: MPI_Allgatherv", err);
 }
 
@@ -135,9 +135,8 @@ static int scatter_sum(const struct mfr_layer *layer,
 {
     const int n = s->count[s->rank];
 
-    if (mfr_mpi(
-            MPI_Alltoallv(all, s->count, s->at, MPI_FLOAT, s->parts, s->take,
-                s->take_at, MPI_FLOAT, layer->comms->comm[MF_GROUP_TP]),
+    if (mfr_alltoallv(all, s->count, s->at, s->parts, s->take, s->take_at,
+            MPI_FLOAT, layer->comms->comm[MF_GROUP_TP],
             "shared experts: MPI_Alltoallv", err))
         return -1;
     memcpy(own, s->parts, (size_t)n * sizeof *own);

@@ -8,6 +8,13 @@ command -v moefold-run >/dev/null || skip_all 'moefold-run is not built'
 command -v mpirun >/dev/null || skip_all 'mpirun is not installed'
 [ -x "$cases" ] || skip_all 'built without cmocka'
 
+# A blocking call is one that the watchdog does not see.
+names='Barrier|I?Bcast|All(reduce|gather|gatherv|toall|toallv)|Gatherv?'
+names="$names|Scatterv?|Reduce|Scan|Comm_split(_type)?|Comm_dup"
+check 'collective calls of the runtime go through the watchdog' \
+    bash -c "! grep -nE 'MPI_($names)\(' '$SRC'/runtime/*.c |
+        grep -vE '/(collective|guard)[.]c:'"
+
 wait_case() { # NAME STATUS RANKS CASE
     rc=0
     mpirun --quiet -n "$3" timeout 25 "$cases" "$4" >"$OUT" 2>"$ERR" || rc=$?
