@@ -41,6 +41,7 @@ static int verify(
         .quiet = options->quiet,
         .kernel = options->kernel,
         .seed = (uint64_t)options->seed,
+        .one_in = options->one_in,
         .fault = options->fault,
         .transport = &options->transport,
         .dispatcher = options->dispatcher == MF_DISPATCHER_AUTO

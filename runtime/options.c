@@ -39,6 +39,12 @@ static int take_warmup(
     return mf_number_parse(value, "--warmup", 0, MOST, &options->warmup, err);
 }
 
+static int take_one_in(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    return mf_number_parse(value, "--one-in", 1, MOST, &options->one_in, err);
+}
+
 static int take_seed(
     struct mfr_options *options, const char *value, struct mf_error *err)
 {
@@ -272,6 +278,8 @@ static const struct option table[] = {
     {"full", NULL, "with --verify: the plan's whole shape", take_full},
     {"verify-all", NULL, "verify every layout of this job's world",
         take_verify_all},
+    {"one-in", "N", "with --verify-all: of N layouts one, drawn by the seed",
+        take_one_in},
     {"fault", "NAME", "with --verify, --verify-all: seed a fault", take_fault},
     {"probe", NULL, "exchange rate and latency between 2 ranks", take_probe},
     {"json", NULL, "one JSON document", take_json},
@@ -363,6 +371,8 @@ static int options_check(
             err, MF_INVALID, "--fault goes with --verify or --verify-all");
     if (options->trace && options->mode != MFR_MODE_RUN)
         return mf_error_set(err, MF_INVALID, "--trace goes with a run");
+    if (options->one_in && options->mode != MFR_MODE_VERIFY_ALL)
+        return mf_error_set(err, MF_INVALID, "--one-in goes with --verify-all");
     if (options->full && options->mode != MFR_MODE_VERIFY)
         return mf_error_set(err, MF_INVALID, "--full goes with --verify");
     return 0;

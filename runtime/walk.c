@@ -82,7 +82,7 @@ struct walk {
     int rank;
     const struct mfr_walk_options *options;
     struct mfr_verify_case work[WALK_CASES];
-    int64_t layouts, failed, near_ties;
+    int64_t seen, layouts, failed, near_ties;
     json_t *failures; /* rank 0 with --json */
     struct mfr_device device;
     struct mf_error *err;
@@ -225,6 +225,21 @@ static int walk_cases_of(struct walk *walk, const struct mf_layout *layout,
     return 0;
 }
 
+/* One of each ONE_IN layouts in a row, so that all kinds are drawn from. */
+static bool drawn(struct walk *walk)
+{
+    const int64_t n = walk->options->one_in, i = walk->seen++;
+    uint64_t z;
+
+    if (n <= 1)
+        return true;
+    /* SplitMix64 of the seed and the number of the row of layouts. */
+    z = walk->options->seed + (uint64_t)(i / n + 1) * 0x9e3779b97f4a7c15ULL;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return (int64_t)((z ^ (z >> 31)) % (uint64_t)n) == i % n;
+}
+
 static int walk_layout(const struct mf_layout *layout, void *data)
 {
     struct walk *walk = data;
@@ -234,6 +249,8 @@ static int walk_layout(const struct mf_layout *layout, void *data)
     struct mfr_comms comms;
     int rc;
 
+    if (!drawn(walk))
+        return 0;
     if (mfr_comms_create(walk->world, layout, &comms, walk->err))
         return -1;
     rc = mfr_device_comms_choose(&comms, &walk->device, walk->options->comm,

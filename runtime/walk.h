@@ -17,6 +17,7 @@ struct mfr_walk_options {
     bool quiet; /* no count when all is well */
     enum mfk_gemm kernel;
     uint64_t seed;
+    int64_t one_in; /* of so many layouts in a row, drawn by seed; 0: all */
     enum mfr_fault fault;
     enum mf_dispatcher dispatcher;
     const struct mfr_transport *transport;

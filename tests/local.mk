@@ -64,6 +64,13 @@ check-testbed: $(bin_PROGRAMS)
 	$(MAKE) -j1 $(AM_MAKEFLAGS) check-TESTS TESTS='$(testbed_tests)'
 .PHONY: check-testbed
 
+# What takes too long for check.
+long_tests = tests/command/long-verify-all.t
+EXTRA_DIST += $(long_tests)
+check-long: $(bin_PROGRAMS) $(check_PROGRAMS)
+	$(MAKE) -j1 $(AM_MAKEFLAGS) check-TESTS TESTS='$(long_tests)'
+.PHONY: check-long
+
 # Rates, side by side in one run; nothing is judged.
 bench: bench-search
 bench-search: $(bin_PROGRAMS)

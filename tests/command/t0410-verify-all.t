@@ -20,6 +20,14 @@ for world in 1 2 3 4 5 6 7 8; do
             and .failed == 0 and .failures == []"
 done
 
+# The layouts of larger worlds by sample; make check-long does them all.
+for world in 9 10 11 12 13 14 15 16; do
+    expect "a tenth of world $world holds" 0 mpirun -n "$world" \
+        moefold-run --verify-all --experts exact --one-in 10 --json
+    expect_json 'none failed' ".world == $world and .failed == 0
+        and .layouts >= 1"
+done
+
 expect 'experts by BLAS hold' 0 mpirun -n 4 moefold-run --verify-all --json
 expect_json 'all layouts by BLAS' '.layouts == 46 and .failed == 0'
 
