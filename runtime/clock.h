@@ -14,4 +14,13 @@ static inline double mfr_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Of the calling thread alone. */
+static inline double mfr_thread_cpu(void)
+{
+    struct timespec t = {0, 0};
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 #endif

@@ -110,19 +110,25 @@ static int rows_there(mfr_layer *layer, struct mfr_watch *watch,
 {
     struct mfr_dispatch *d = &layer->dispatch;
     const bool back = watch->direction == MF_BACKWARD;
+    const MPI_Comm ep = layer->comms->comm[MF_GROUP_EP];
+    const MPI_Comm etp = layer->comms->comm[MF_GROUP_ETP];
 
     if (layer->device && layer->device->moves)
         return device_there(layer, watch, err);
     if (mfr_layer_shared(layer))
         return mfr_layer_shared_there(layer, watch, send, err);
     if (d->splits.ep > 1) {
-        if (mfr_dispatch_there(d, send, rows, err))
+        if (mfr_watch_meet(
+                watch, ep, back ? MF_PHASE_COMBINE : MF_PHASE_DISPATCH, err) ||
+            mfr_dispatch_there(d, send, rows, err))
             return -1;
         mfr_watch_mark(watch, back ? MF_PHASE_COMBINE : MF_PHASE_DISPATCH,
             mfr_dispatch_ep_bytes(d), NAN);
     }
     if (d->splits.etp > 1) {
-        if (mfr_dispatch_gather(d, rows, err))
+        if (mfr_watch_meet(
+                watch, etp, back ? MF_PHASE_REDUCE : MF_PHASE_GATHER, err) ||
+            mfr_dispatch_gather(d, rows, err))
             return -1;
         mfr_watch_mark(watch, back ? MF_PHASE_REDUCE : MF_PHASE_GATHER,
             mfr_dispatch_etp_bytes(d), NAN);
@@ -137,17 +143,25 @@ static int rows_back(mfr_layer *layer, struct mfr_watch *watch,
 {
     struct mfr_dispatch *d = &layer->dispatch;
     const bool back = watch->direction == MF_BACKWARD;
+    const MPI_Comm ep = layer->comms->comm[MF_GROUP_EP];
+    const MPI_Comm etp = layer->comms->comm[MF_GROUP_ETP];
 
     if (layer->device && layer->device->moves)
         return device_back(layer, watch, err);
     if (mfr_layer_shared(layer))
         return mfr_layer_shared_back(layer, watch, send, err);
     if (d->splits.etp > 1) {
-        if (mfr_dispatch_reduce(d, rows, err))
+        if (mfr_watch_meet(
+                watch, etp, back ? MF_PHASE_GATHER : MF_PHASE_REDUCE, err) ||
+            mfr_dispatch_reduce(d, rows, err))
             return -1;
         mfr_watch_mark(watch, back ? MF_PHASE_GATHER : MF_PHASE_REDUCE,
             mfr_dispatch_etp_bytes(d), NAN);
     }
+    if (d->splits.ep > 1 &&
+        mfr_watch_meet(
+            watch, ep, back ? MF_PHASE_DISPATCH : MF_PHASE_COMBINE, err))
+        return -1;
     if (mfr_dispatch_back(d, rows, send, err))
         return -1;
     if (d->splits.ep > 1)
@@ -295,6 +309,15 @@ static int pass_end(
                : 0;
 }
 
+/* What the exchange of counts belongs to. */
+static enum mf_phase first_move(const mfr_layer *layer)
+{
+    return layer->dispatch.splits.ep > 1 &&
+                   !(layer->copies && layer->copies->all)
+               ? MF_PHASE_DISPATCH
+               : MF_PHASE_GATHER;
+}
+
 int mfr_layer_forward(
     mfr_layer *layer, const float *x, float *y, struct mf_error *err)
 {
@@ -313,14 +336,13 @@ int mfr_layer_forward(
     if (route(layer, x, err))
         return -1;
     mfr_watch_mark(&watch, MF_PHASE_ROUTE, NAN, route_flops(layer));
-    if (exchange_counts(layer, err))
+    if ((d->splits.members > 1 &&
+            mfr_watch_meet(&watch, layer->comms->comm[MF_GROUP_ETP_EP],
+                first_move(layer), err)) ||
+        exchange_counts(layer, err))
         return -1;
     if (d->splits.members > 1)
-        mfr_watch_mark(&watch,
-            d->splits.ep > 1 && !(layer->copies && layer->copies->all)
-                ? MF_PHASE_DISPATCH
-                : MF_PHASE_GATHER,
-            NAN, NAN);
+        mfr_watch_mark(&watch, first_move(layer), NAN, NAN);
     if (layer->copies) {
         if (mfr_layer_copies_there(layer, &watch, x, experts->x, err))
             return -1;
@@ -499,11 +521,17 @@ int mfr_layer_reduce_gradients(
     if (layer->device &&
         mfr_layer_device_gradients(layer->device, &layer->gradients, err))
         return -1;
-    if (reduce_all(layer, MF_GROUP_EDP, scale, &expert, err))
+    if ((size[MF_GROUP_EDP] > 1 &&
+            mfr_watch_meet(&watch, layer->comms->comm[expert_group(layer)],
+                MF_PHASE_GRAD_REDUCE_EXPERT, err)) ||
+        reduce_all(layer, MF_GROUP_EDP, scale, &expert, err))
         return -1;
     if (size[MF_GROUP_EDP] > 1)
         mfr_watch_mark(&watch, MF_PHASE_GRAD_REDUCE_EXPERT, expert, NAN);
-    if (reduce_all(layer, MF_GROUP_DP_CP, scale, &dense, err) ||
+    if ((size[MF_GROUP_TP_DP_CP] > 1 &&
+            mfr_watch_meet(&watch, layer->comms->comm[MF_GROUP_TP_DP_CP],
+                MF_PHASE_GRAD_REDUCE_DENSE, err)) ||
+        reduce_all(layer, MF_GROUP_DP_CP, scale, &dense, err) ||
         reduce_all(layer, MF_GROUP_TP_DP_CP, scale, &small, err))
         return -1;
     if (size[MF_GROUP_TP_DP_CP] > 1)

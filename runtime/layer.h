@@ -67,6 +67,8 @@ struct mfr_received {
  */
 struct mfr_use {
     double seconds, bytes, flops;
+    double cpu_s;  /* of this thread meanwhile */
+    double wait_s; /* of seconds, until all peers had come; NAN: not told */
 };
 
 struct mfr_trace;
@@ -74,7 +76,9 @@ struct mfr_trace;
 struct mfr_times {
     struct mfr_trace *trace; /* where phases go besides; NULL: nowhere */
     struct mfr_use use[MF_PHASES][MF_DIRECTIONS];
+    int marks; /* of both passes: how often the clocks were read */
     double pass_s[MF_DIRECTIONS]; /* all phases of the pass together */
+    bool meet; /* peers meet before each exchange, so that it can be told */
 };
 
 typedef struct mfr_layer mfr_layer;
@@ -140,6 +144,8 @@ struct mfr_received mfr_layer_received(const mfr_layer *layer);
  */
 const char *mfr_layer_transport(const mfr_layer *layer);
 /* Phases on the host's clock go to TRACE besides. */
+/* From the next pass on, peers meet before each exchange, or do not. */
+void mfr_layer_meet(mfr_layer *layer, bool meet);
 void mfr_layer_trace(mfr_layer *layer, struct mfr_trace *trace);
 const struct mfr_times *mfr_layer_times(const mfr_layer *layer);
 

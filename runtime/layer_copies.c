@@ -20,6 +20,17 @@ static enum mf_phase phase_there(const mfr_layer *layer, bool forward)
     return forward ? MF_PHASE_DISPATCH : MF_PHASE_COMBINE;
 }
 
+static int meet(const mfr_layer *layer, struct mfr_watch *watch, bool there,
+    struct mf_error *err)
+{
+    const bool forward = there == (watch->direction == MF_FORWARD);
+
+    return shared_group(layer)
+               ? mfr_watch_meet(watch, layer->comms->comm[MF_GROUP_ETP_EP],
+                     phase_there(layer, forward), err)
+               : 0;
+}
+
 static void mark_moved(
     const mfr_layer *layer, struct mfr_watch *watch, bool there)
 {
@@ -49,7 +60,7 @@ int mfr_layer_copies_there(mfr_layer *layer, struct mfr_watch *watch,
     mfr_copies_pack(c, x);
     mfr_watch_mark(watch, forward ? MF_PHASE_PERMUTE : MF_PHASE_UNPERMUTE,
         bytes(layer, c->sent), NAN);
-    if (mfr_copies_there(c, x, err))
+    if (meet(layer, watch, true, err) || mfr_copies_there(c, x, err))
         return -1;
     mark_moved(layer, watch, true);
     if (forward) {
@@ -76,7 +87,7 @@ int mfr_layer_copies_back(mfr_layer *layer, struct mfr_watch *watch,
     mfr_watch_mark(watch, MF_PHASE_EXPERTS,
         watch->times->use[MF_PHASE_EXPERTS][watch->direction].bytes,
         watch->times->use[MF_PHASE_EXPERTS][watch->direction].flops);
-    if (mfr_copies_back(c, err))
+    if (meet(layer, watch, false, err) || mfr_copies_back(c, err))
         return -1;
     mark_moved(layer, watch, false);
     mfr_copies_unpack(c, y);

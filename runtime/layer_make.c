@@ -348,6 +348,11 @@ struct mfr_received mfr_layer_received(const mfr_layer *layer)
         layer->dispatch.splits.first, layer->experts.x};
 }
 
+void mfr_layer_meet(mfr_layer *layer, bool meet)
+{
+    layer->times.meet = meet;
+}
+
 void mfr_layer_trace(mfr_layer *layer, struct mfr_trace *trace)
 {
     layer->times.trace = trace;

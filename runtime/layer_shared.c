@@ -29,6 +29,13 @@ void mfr_layer_shared_lend(mfr_layer *layer)
         on ? mfr_shared_y(layer->shared) : NULL);
 }
 
+static int meet(mfr_layer *layer, struct mfr_watch *watch, enum mf_phase phase,
+    struct mf_error *err)
+{
+    return mfr_watch_meet(
+        watch, layer->comms->comm[MF_GROUP_ETP_EP], phase, err);
+}
+
 static int push(mfr_layer *layer, struct mfr_watch *watch, const float *from,
     struct mf_error *err)
 {
@@ -51,6 +58,11 @@ int mfr_layer_shared_there(mfr_layer *layer, struct mfr_watch *watch,
     const char *step = forward ? "dispatch" : "combine, backward";
 
     if (push(layer, watch, from, err) ||
+        meet(layer, watch,
+            p->ep <= 1 ? (forward ? MF_PHASE_GATHER : MF_PHASE_REDUCE)
+            : forward  ? MF_PHASE_DISPATCH
+                       : MF_PHASE_COMBINE,
+            err) ||
         mfr_shared_arrive(layer->shared, forward, step, err))
         return -1;
     if (p->ep > 1)
@@ -58,7 +70,9 @@ int mfr_layer_shared_there(mfr_layer *layer, struct mfr_watch *watch,
             mfr_dispatch_ep_bytes(&layer->dispatch), NAN);
     if (p->etp > 1) {
         step = forward ? "gather" : "reduce, backward";
-        if (mfr_shared_gather(layer->shared, forward, step, err))
+        if (meet(layer, watch, forward ? MF_PHASE_GATHER : MF_PHASE_REDUCE,
+                err) ||
+            mfr_shared_gather(layer->shared, forward, step, err))
             return -1;
         mfr_watch_mark(watch, forward ? MF_PHASE_GATHER : MF_PHASE_REDUCE,
             mfr_dispatch_etp_bytes(&layer->dispatch), NAN);
@@ -77,13 +91,18 @@ int mfr_layer_shared_back(mfr_layer *layer, struct mfr_watch *watch,
     const char *step = forward ? "reduce" : "gather, backward";
 
     if (p->etp > 1) {
-        if (mfr_shared_reduce(layer->shared, step, err))
+        if (meet(layer, watch, forward ? MF_PHASE_REDUCE : MF_PHASE_GATHER,
+                err) ||
+            mfr_shared_reduce(layer->shared, step, err))
             return -1;
         mfr_watch_mark(watch, forward ? MF_PHASE_REDUCE : MF_PHASE_GATHER,
             mfr_dispatch_etp_bytes(&layer->dispatch), NAN);
     }
     step = forward ? "combine" : "dispatch, backward";
-    if (mfr_shared_pull(layer->shared, send, step, err))
+    if ((p->ep > 1 &&
+            meet(layer, watch, forward ? MF_PHASE_COMBINE : MF_PHASE_DISPATCH,
+                err)) ||
+        mfr_shared_pull(layer->shared, send, step, err))
         return -1;
     if (p->ep > 1)
         mfr_watch_mark(watch, forward ? MF_PHASE_COMBINE : MF_PHASE_DISPATCH,

@@ -117,7 +117,7 @@ static void join(
 }
 
 int mfr_machine_nodes(MPI_Comm world, char *text, size_t size, int64_t *count,
-    struct mf_error *err)
+    char **all, struct mf_error *err)
 {
     char name[MPI_MAX_PROCESSOR_NAME] = "", *names = NULL;
     int rank, ranks, length = 0, rc = 0;
@@ -138,6 +138,11 @@ int mfr_machine_nodes(MPI_Comm world, char *text, size_t size, int64_t *count,
             "MPI_Gather (names)", err);
     if (rc == 0 && rank == 0)
         join(names, ranks, text, size, count);
-    free(names);
+    *all = names;
     return rc;
+}
+
+const char *mfr_machine_node(const char *names, int64_t rank)
+{
+    return names + rank * MPI_MAX_PROCESSOR_NAME;
 }

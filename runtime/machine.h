@@ -21,9 +21,11 @@ void mfr_machine_user(char *text, size_t size);
 
 /* Names of the nodes of all ranks in order of first appearance, joined by
  * commas, into TEXT, and how many, on rank 0. A list that is too long ends
- * with "...". Collective.
+ * with "..."; and the name of each rank's node in *NAMES, for the function
+ * below and to be freed. Collective.
  */
 int mfr_machine_nodes(MPI_Comm world, char *text, size_t size, int64_t *count,
-    struct mf_error *err);
+    char **names, struct mf_error *err);
+const char *mfr_machine_node(const char *names, int64_t rank);
 
 #endif

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "runtime/machine.h"
+
 static json_t *number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -20,20 +22,37 @@ static json_t *text(const char *value)
 
 static bool executed(const struct mfr_report *report, int phase)
 {
-    return !isnan(report->phase_s[phase][MF_FORWARD]) ||
-           !isnan(report->phase_s[phase][MF_BACKWARD]);
+    return !isnan(report->times.phase[phase][MF_FORWARD].max_s) ||
+           !isnan(report->times.phase[phase][MF_BACKWARD].max_s);
+}
+
+/* Over ranks; null where it was not executed. */
+static json_t *summary_json(
+    const struct mfr_report *report, const struct mfr_summary *sum)
+{
+    if (isnan(sum->max_s))
+        return json_null();
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:s}", "min_ms",
+        number(1e3 * sum->min_s), "median_ms", number(1e3 * sum->median_s),
+        "max_ms", number(1e3 * sum->max_s), "cpu_ms", number(1e3 * sum->cpu_s),
+        "wait_ms", number(1e3 * sum->wait_s), "move_ms",
+        number(1e3 * sum->move_s), "slowest_rank",
+        (json_int_t)sum->slowest_rank, "slowest_node",
+        mfr_machine_node(report->nodes, sum->slowest_rank));
 }
 
 static json_t *phase_json(const struct mfr_report *report, int phase)
 {
-    const double *measured = report->phase_s[phase];
+    const struct mfr_summary *measured = report->times.phase[phase];
     const double *predicted = report->cost->phase_s[phase];
 
-    return json_pack("{s:o, s:o, s:o, s:o}", "forward_ms",
-        number(1e3 * measured[MF_FORWARD]), "backward_ms",
-        number(1e3 * measured[MF_BACKWARD]), "predicted_forward_ms",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "forward_ms",
+        number(1e3 * measured[MF_FORWARD].max_s), "backward_ms",
+        number(1e3 * measured[MF_BACKWARD].max_s), "predicted_forward_ms",
         number(1e3 * predicted[MF_FORWARD]), "predicted_backward_ms",
-        number(1e3 * predicted[MF_BACKWARD]));
+        number(1e3 * predicted[MF_BACKWARD]), "forward",
+        summary_json(report, &measured[MF_FORWARD]), "backward",
+        summary_json(report, &measured[MF_BACKWARD]));
 }
 
 static json_t *phases_json(const struct mfr_report *report)
@@ -62,7 +81,7 @@ static json_t *report_json(const struct mfr_report *report)
     const struct mfdb_run *run = report->run;
 
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, "
-                     "s:I, s:o, s:s, s:s, s:s, s:o, s:o, s:o}",
+                     "s:I, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}",
         "run_id", run->run_id, "status", run->status, "model", run->model,
         "layout", run->layout, "order", run->rank_order, "ranks",
         (json_int_t)run->ranks, "nodes", (json_int_t)run->nodes, "job_id",
@@ -75,7 +94,9 @@ static json_t *report_json(const struct mfr_report *report)
         report->history->spool_path && report->history->state[0] == 's'
             ? json_string(report->history->spool_path)
             : json_null(),
-        "phases", phases_json(report), "notes", notes_json(report));
+        "phases", phases_json(report), "notes", notes_json(report), "layer",
+        summary_json(report, &report->times.layer), "timing_overhead",
+        number(report->times.overhead));
 }
 
 static int write_failed(struct mf_error *err)
@@ -106,12 +127,12 @@ static void cell(double seconds)
         printf(" %10.3f", 1e3 * seconds);
 }
 
-static void line(
-    const char *name, const double *measured, const double *predicted)
+static void line(const char *name, const struct mfr_summary *measured,
+    const double *predicted)
 {
     printf("%-20s", name);
     for (int d = 0; d < MF_DIRECTIONS; d++) {
-        cell(measured[d]);
+        cell(measured[d].max_s);
         cell(predicted[d]);
     }
     putchar('\n');
@@ -138,6 +159,12 @@ static void foot(const struct mfr_report *report)
         run->iterations, 1e3 * run->layer_s);
     if (!isnan(run->predicted_s))
         printf(", predicted %.3f ms", 1e3 * run->predicted_s);
+    if (run->ranks > 1)
+        printf("\nover ranks %.3f to %.3f ms, slowest most often rank %" PRId64
+               " on %s",
+            1e3 * report->times.layer.min_s, 1e3 * report->times.layer.max_s,
+            report->times.layer.slowest_rank,
+            mfr_machine_node(report->nodes, report->times.layer.slowest_rank));
     printf("\n%.0f tokens/s, imbalance (Gini) %.3f, history %s\n",
         run->tokens_per_s, run->imbalance, report->history->state);
 }
@@ -147,8 +174,8 @@ int mfr_report_table(const struct mfr_report *report, struct mf_error *err)
     head(report);
     for (int phase = 0; phase < MF_PHASES; phase++)
         if (executed(report, phase))
-            line(mf_phase_name((enum mf_phase)phase), report->phase_s[phase],
-                report->cost->phase_s[phase]);
+            line(mf_phase_name((enum mf_phase)phase),
+                report->times.phase[phase], report->cost->phase_s[phase]);
     foot(report);
     return fflush(stdout) || ferror(stdout) ? write_failed(err) : 0;
 }

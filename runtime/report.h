@@ -7,12 +7,14 @@
 #include "db/db.h"
 #include "planner/layout/plan.h"
 #include "runtime/record.h"
+#include "runtime/timing.h"
 
 struct mfr_report {
     const struct mfdb_run *run;
     const struct mf_cost *cost;
     const struct mfr_history *history;
-    double phase_s[MF_PHASES][MF_DIRECTIONS]; /* measured, NAN: not executed */
+    struct mfr_timing_report times; /* measured */
+    const char *nodes;              /* as mfr_machine_node takes them */
     const char *transport;
     const char *note; /* NULL: none */
 };

@@ -127,6 +127,7 @@ static int iterations(struct mfr_run *run, struct mf_error *err)
 
         run->trace.iteration = i;
         mfr_guard_iteration(run->world, i);
+        mfr_layer_meet(run->layer, i % MFR_MEET == MFR_MEET - 1);
         if (i == 0 && run->options->trace)
             mfr_layer_trace(run->layer, &run->trace);
         if (iterate(run, i == -warmup, &record, err)) {
@@ -182,6 +183,7 @@ int mfr_run_main(MPI_Comm world, const struct mfr_options *options,
     free(run.y);
     free(run.dy);
     free(run.dx);
+    free(run.nodes);
     mfr_history_free(&run.history);
     mfr_timing_free(&run.timing);
     mfr_trace_close(&run.trace);

@@ -106,8 +106,8 @@ int mfr_run_record_begin(
     struct mfdb_run *r = &run->record;
     int rc = 0;
 
-    if (mfr_machine_nodes(
-            run->world, r->node_list, sizeof r->node_list, &r->nodes, err))
+    if (mfr_machine_nodes(run->world, r->node_list, sizeof r->node_list,
+            &r->nodes, &run->nodes, err))
         return -1;
     if (run->rank == 0) {
         if (mfdb_uuid(r->run_id))
@@ -134,6 +134,7 @@ int mfr_run_record_end(
         .run = r,
         .cost = &run->entry->cost,
         .history = &run->history,
+        .nodes = run->nodes,
         .transport = mfr_layer_transport(run->layer),
         .note = run->entry->settings.precision == MF_BF16
                     ? "the plan's precision is bf16; the layer is "
@@ -141,8 +142,9 @@ int mfr_run_record_end(
                     : NULL,
     };
 
-    if (mfr_timing_medians(&run->timing, &r->layer_s, report.phase_s))
+    if (mfr_timing_report(&run->timing, &report.times))
         return mf_error_set(err, MF_FAILED, "out of memory");
+    r->layer_s = report.times.layer.max_s;
     r->ended_at = seconds_since_1970();
     r->iterations = run->timing.gathered;
     r->imbalance = imbalance;

@@ -29,6 +29,7 @@ struct mfr_run {
     struct mfr_trace trace; /* with --trace */
     struct mfr_history history;
     struct mfdb_run record; /* rank 0 */
+    char *nodes;            /* of ranks, rank 0 */
 };
 
 /* Of the expert loads in a stage, the largest over stages. Collective. */

@@ -7,6 +7,7 @@
 #include "runtime/layer.h"
 
 #define MFR_BATCH 8 /* iterations between two gathers */
+#define MFR_MEET 8  /* in every so manieth peers meet before each exchange */
 
 /* One rank, one iteration. */
 struct mfr_record {
@@ -19,11 +20,16 @@ struct mfr_summary {
     double min_s, median_s, max_s;
     int64_t slowest_rank;
     double bytes, flops; /* of the hottest rank */
+    /* Medians over ranks: thread CPU time; in an iteration whose exchanges
+     * begin with a meeting, until all had come there, and the rest. NAN: not
+     * told.
+     */
+    double cpu_s, wait_s, move_s;
 };
 
 /* One iteration over all ranks. */
 struct mfr_iteration {
-    double layer_s; /* slowest rank */
+    struct mfr_summary layer; /* cpu_s and below: none */
     struct mfr_summary phase[MF_PHASES][MF_DIRECTIONS];
 };
 
@@ -31,6 +37,7 @@ struct mfr_timing {
     MPI_Comm world;
     int rank, ranks;
     int64_t gathered; /* iterations */
+    int marks;        /* in one of them */
     int waiting;
     struct mfr_record batch[MFR_BATCH];
     struct mfr_record *all;          /* [ranks][MFR_BATCH], rank 0 */
@@ -49,10 +56,14 @@ void mfr_timing_free(struct mfr_timing *timing);
 int mfr_timing_add(struct mfr_timing *timing, const struct mfr_record *record,
     bool flush, struct mf_error *err);
 
-/* Median over iterations of the slowest rank's layer time, and of the slowest
- * rank's time in a phase (NAN: not executed). Rank 0; -1 out of memory.
- */
-int mfr_timing_medians(const struct mfr_timing *timing, double *layer_s,
-    double phase_s[MF_PHASES][MF_DIRECTIONS]);
+/* Medians over iterations; the slowest rank is the one that most often was. */
+struct mfr_timing_report {
+    struct mfr_summary layer, phase[MF_PHASES][MF_DIRECTIONS];
+    double overhead; /* of layer time, by taking times; NAN: not known */
+};
+
+/* Rank 0; -1 out of memory. */
+int mfr_timing_report(
+    const struct mfr_timing *timing, struct mfr_timing_report *report);
 
 #endif

@@ -8,19 +8,10 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "runtime/clock.h"
 
 enum { PINGS = 16, TAG_PING = 31, TAG_EVENTS = 32 };
-
-static double thread_cpu(void)
-{
-    struct timespec t = {0, 0};
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 int mfr_trace_open(struct mfr_trace *trace, MPI_Comm world, const char *path,
     struct mf_error *err)
@@ -48,16 +39,9 @@ void mfr_trace_close(struct mfr_trace *trace)
     trace->event = NULL;
 }
 
-void mfr_trace_start(struct mfr_trace *trace)
+void mfr_trace_add(struct mfr_trace *trace, int phase, int direction,
+    double begin, double end, double cpu)
 {
-    trace->cpu = thread_cpu();
-}
-
-void mfr_trace_add(
-    struct mfr_trace *trace, int phase, int direction, double begin, double end)
-{
-    const double cpu = thread_cpu();
-
     if (trace->events == trace->room) {
         const size_t room = trace->room ? 2 * trace->room : 1024;
         struct mfr_event *more =
@@ -73,12 +57,11 @@ void mfr_trace_add(
     trace->event[trace->events++] = (struct mfr_event){
         .begin = begin,
         .end = end,
-        .cpu = cpu - trace->cpu,
+        .cpu = cpu,
         .iteration = trace->iteration,
         .phase = phase,
         .direction = direction,
     };
-    trace->cpu = cpu;
 }
 
 /* Of rank PEER by rank 0: of several exchanges the quickest, whose middle both

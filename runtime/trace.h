@@ -23,17 +23,14 @@ struct mfr_trace {
     int64_t iteration;
     struct mfr_event *event;
     size_t events, room;
-    double cpu; /* at the end of the last event */
-    bool lost;  /* no memory for an event */
+    bool lost; /* no memory for an event */
 };
 
 /* Opens PATH on rank 0. Collective; all return the same. */
 int mfr_trace_open(struct mfr_trace *trace, MPI_Comm world, const char *path,
     struct mf_error *err);
-/* Set the clock of the next event. */
-void mfr_trace_start(struct mfr_trace *trace);
 void mfr_trace_add(struct mfr_trace *trace, int phase, int direction,
-    double begin, double end);
+    double begin, double end, double cpu);
 /* Everything into the file; clocks are compared by messages to and fro.
  * Collective; all return the same.
  */

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "runtime/clock.h"
+#include "runtime/collective.h"
 #include "runtime/device.h"
 #include "runtime/trace.h"
 
@@ -18,16 +19,18 @@ void mfr_watch_resume(struct mfr_watch *watch, struct mfr_times *times,
         watch->lost = device->api->stamp(device, 0) != 0;
     else
         watch->at = mfr_now();
-    if (times->trace)
-        mfr_trace_start(times->trace);
+    watch->cpu = mfr_thread_cpu();
 }
 
 void mfr_watch_start(struct mfr_watch *watch, struct mfr_times *times,
     enum mf_direction direction, struct mfk_device *device)
 {
     for (int phase = 0; phase < MF_PHASES; phase++)
-        times->use[phase][direction] = (struct mfr_use){NAN, NAN, NAN};
+        times->use[phase][direction] =
+            (struct mfr_use){NAN, NAN, NAN, NAN, NAN};
     times->pass_s[direction] = 0;
+    if (direction == MF_FORWARD)
+        times->marks = 0;
     mfr_watch_resume(watch, times, direction, device);
 }
 
@@ -44,6 +47,7 @@ void mfr_watch_mark(
 {
     struct mfr_use *use = &watch->times->use[phase][watch->direction];
 
+    watch->times->marks++;
     use->bytes = bytes;
     use->flops = flops;
     if (watch->device) {
@@ -54,14 +58,31 @@ void mfr_watch_mark(
         }
         watch->phase[watch->marks++] = phase;
     } else {
-        const double now = mfr_now();
+        const double now = mfr_now(), cpu = mfr_thread_cpu();
 
         add(watch, phase, now - watch->at);
+        use->cpu_s = (isnan(use->cpu_s) ? 0 : use->cpu_s) + cpu - watch->cpu;
         if (watch->times->trace)
             mfr_trace_add(watch->times->trace, (int)phase,
-                (int)watch->direction, watch->at, now);
+                (int)watch->direction, watch->at, now, cpu - watch->cpu);
         watch->at = now;
+        watch->cpu = cpu;
     }
+}
+
+int mfr_watch_meet(struct mfr_watch *watch, MPI_Comm comm, enum mf_phase phase,
+    struct mf_error *err)
+{
+    struct mfr_use *use = &watch->times->use[phase][watch->direction];
+    double start;
+
+    if (!watch->times->meet || watch->device)
+        return 0;
+    start = mfr_now();
+    if (mfr_barrier(comm, "MPI_Barrier (before an exchange)", err))
+        return -1;
+    use->wait_s = (isnan(use->wait_s) ? 0 : use->wait_s) + mfr_now() - start;
+    return 0;
 }
 
 int mfr_watch_end(struct mfr_watch *watch, struct mf_error *err)

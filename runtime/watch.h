@@ -6,12 +6,14 @@
 #ifndef MFR_WATCH_H
 #define MFR_WATCH_H
 
+#include <mpi.h>
+
 #include "runtime/layer.h"
 
 struct mfr_watch {
     struct mfr_times *times;
     enum mf_direction direction;
-    double at;
+    double at, cpu;
     struct mfk_device *device; /* NULL: the host's clock */
     int marks;
     enum mf_phase phase[MFK_STAMPS];
@@ -26,6 +28,11 @@ void mfr_watch_resume(struct mfr_watch *watch, struct mfr_times *times,
     enum mf_direction direction, struct mfk_device *device);
 void mfr_watch_mark(
     struct mfr_watch *watch, enum mf_phase phase, double bytes, double flops);
+/* An exchange over COMM follows, as part of PHASE: where the times ask for it,
+ * meet its ranks first, and count that as waiting.
+ */
+int mfr_watch_meet(struct mfr_watch *watch, MPI_Comm comm, enum mf_phase phase,
+    struct mf_error *err);
 /* The device's clock into the times; waits for it. */
 int mfr_watch_end(struct mfr_watch *watch, struct mf_error *err);
 

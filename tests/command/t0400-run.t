@@ -44,7 +44,27 @@ expect_json 'phases lie within the layer time, each way one rank or another' \
     '.layer_ms as $l | [.phases | to_entries[] |
         select(.key | startswith("grad") | not) | .value |
         .forward_ms, .backward_ms] | all(. <= $l)'
+expect_json 'over ranks there is a least, a median, a most and who that is' \
+    '[.layer, (.phases[] | .forward, .backward | select(. != null))] |
+        length > 8 and all(.min_ms <= .median_ms and .median_ms <= .max_ms
+            and .slowest_rank >= 0 and .slowest_rank < 4
+            and (.slowest_node | length) > 0)'
+expect_json 'and the time of the thread is within that of the phase' \
+    '[.phases[] | .forward, .backward | select(. != null)] |
+        all(.cpu_ms >= 0 and .wait_ms == null)'
+expect_json 'reading clocks costs little' '.timing_overhead > 0'
 expect_json 'through shared memory' '.transport == "shared"'
+for how in auto mpi; do
+    expect "eight iterations, $how" 0 ranks 4 all.json --iterations 8 \
+        --warmup 0 --json --no-history --transport "$how"
+    expect_json 'tell waiting from moving in all that is exchanged' \
+        '[.phases | to_entries[]
+            | select(.key | test("dispatch|gather|reduce|combine")) | .value
+            | .forward, .backward | select(. != null)] |
+            length >= 9 and all(.wait_ms >= 0 and .move_ms >= 0)'
+    expect_json 'and in nothing else' '[.phases.experts, .phases.route] |
+        all(.forward.wait_ms == null and .backward.wait_ms == null)'
+done
 expect 'as if on two nodes' 0 ranks 4 one4.json "${few[@]}" --json \
     --no-history --node-ranks 2
 expect_json 'both ways are used' '.transport == "mixed"'
