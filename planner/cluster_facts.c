@@ -19,6 +19,7 @@ void mf_facts_init(struct mf_facts *facts)
         .nic_bytes_per_s = NAN,
         .link_how = MF_READ,
         .nic_how = MF_READ};
+    memset(facts->numa, 0xff, sizeof facts->numa);
 }
 
 /* Are A and B joined without PCIe? */
@@ -182,6 +183,10 @@ static int cluster_fill(const struct mf_facts *f, const char *path,
         return -1;
     node = &cluster->node[0];
     if (f->device && mf_cluster_label(&node->gpu_type, f->device->key, err) < 0)
+        return -1;
+    if (mf_node_numa(node, f->numa_nodes, (int32_t)f->gpus, f->numa, err) < 0 ||
+        (node->numa && mf_cluster_add_source(
+                           cluster, "node_list.numa", MF_READ, kind, err) < 0))
         return -1;
     if (mf_cluster_add_source(cluster, "node_list", MF_READ, kind, err) < 0 ||
         describe_gpu(f, kind, cluster, err) < 0 ||

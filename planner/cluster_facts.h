@@ -29,6 +29,8 @@ struct mf_facts {
     int64_t nics;
     enum mf_how nic_how;
     char nic_from[128];
+    int numa_nodes;                  /* with cores; 0: not said */
+    int32_t numa[MF_FACTS_GPUS_MAX]; /* of a GPU; -1: not said */
 };
 
 /* All unknown. */

@@ -88,12 +88,68 @@ static bool is_gpu(const struct pci *pci)
            (pci->vendor == 0x10de || pci->vendor == 0x1002);
 }
 
-static int gpu_take(
-    struct hwloc *h, xmlNodePtr pci, long object, struct mf_error *err)
+/* Memory without cores, as that of a GPU on POWER, is no place for a process.
+ */
+static bool is_numa(xmlNodePtr node)
+{
+    char set[256];
+
+    if (!type_is(node, "NUMANode"))
+        return false;
+    mf_xml_text(node, "cpuset", set, sizeof set);
+    return set[strspn(set, "0x,")] != 0;
+}
+
+/* NUMA nodes right under OBJECT, or under its caches of memory; the number of
+ * the last one in *INDEX.
+ */
+static int numa_children(xmlNodePtr object, long *index)
+{
+    int count = 0;
+
+    for (xmlNodePtr c = object->children; c; c = c->next) {
+        if (type_is(c, "MemCache"))
+            for (xmlNodePtr d = c->children; d; d = d->next)
+                if (is_numa(d)) {
+                    count++;
+                    *index = mf_xml_integer(d, "os_index", 10, -1);
+                }
+        if (is_numa(c)) {
+            count++;
+            *index = mf_xml_integer(c, "os_index", 10, -1);
+        }
+    }
+    return count;
+}
+
+/* In hwloc 1 a NUMA node holds what is near it; since 2 it hangs beside that,
+ * on the innermost object that it is near to.
+ */
+static int32_t numa_of(xmlNodePtr device)
+{
+    long index = -1;
+
+    for (xmlNodePtr at = device->parent; at; at = at->parent) {
+        int beside = numa_children(at, &index);
+
+        if (is_numa(at)) {
+            index = mf_xml_integer(at, "os_index", 10, -1);
+            beside = 1;
+        }
+        if (beside > 0)
+            return beside == 1 && index >= 0 && index < 65536 ? (int32_t)index
+                                                              : -1;
+    }
+    return -1;
+}
+
+static int gpu_take(struct hwloc *h, xmlNodePtr at, xmlNodePtr pci, long object,
+    struct mf_error *err)
 {
     if (h->gpus == MF_FACTS_GPUS_MAX)
         return mf_error_set(
             err, MF_INVALID, "over %d GPUs in a node", MF_FACTS_GPUS_MAX);
+    h->facts->numa[h->gpus] = numa_of(at);
     h->pci[h->gpus] = pci;
     h->object[h->gpus++] = object;
     return 0;
@@ -167,7 +223,7 @@ static int osdev_take(struct hwloc *h, xmlNodePtr osdev, struct mf_error *err)
         if (!strncmp(name, numbered[i], 4) && isdigit((unsigned char)name[4]) &&
             (h->gpus == 0 || strtol(name + 4, NULL, 10) >= h->gpus))
             return gpu_take(
-                h, NULL, mf_xml_integer(osdev, "gp_index", 10, -1), err);
+                h, osdev, NULL, mf_xml_integer(osdev, "gp_index", 10, -1), err);
     return 0;
 }
 
@@ -178,6 +234,7 @@ static int object_take(struct hwloc *h, xmlNodePtr node, struct mf_error *err)
 
     if (type_is(node, "OSDev"))
         return osdev_take(h, node, err);
+    h->facts->numa_nodes += is_numa(node);
     if (mf_xml_is(node, "distances2") || mf_xml_is(node, "distances2hetero")) {
         mf_xml_text(node, "name", name, sizeof name);
         if (!strcmp(name, "NVLinkBandwidth") || !strcmp(name, "XGMIBandwidth"))
@@ -187,7 +244,7 @@ static int object_take(struct hwloc *h, xmlNodePtr node, struct mf_error *err)
     if (!type_is(node, "PCIDev") || !pci_read(node, &pci))
         return 0;
     if (is_gpu(&pci))
-        return gpu_take(h, node, -1, err);
+        return gpu_take(h, node, node, -1, err);
     h->unnamed += pci.class >> 8 == 0x03 && pci.vendor == 0;
     return 0;
 }

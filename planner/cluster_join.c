@@ -168,6 +168,9 @@ static int join_kind(struct mf_cluster *cluster, const struct mf_cluster *other,
                 return -1;
         }
         differ += node->gpus != theirs;
+        if (!node->numa && node->gpus == theirs &&
+            mf_node_numa_copy(node, other->node[0].numa, err) < 0)
+            return -1;
     }
     if (*changed &&
         take_source(cluster, "node_list.gpus", other, "node_list", err) < 0)
@@ -207,6 +210,8 @@ static int node_join(struct mf_node *mine, const struct mf_node *theirs,
     }
     if (mine->state == MF_NODE_UP && theirs->state != MF_NODE_UP)
         mine->state = theirs->state;
+    if (!mine->numa && mf_node_numa_copy(mine, theirs->numa, err) < 0)
+        return -1;
     if (label_join(&mine->switch_name, theirs->switch_name, labels, err) < 0 ||
         label_join(&mine->pod, theirs->pod, labels, err) < 0 ||
         label_join(&mine->block, theirs->block, labels, err) < 0 ||
@@ -439,11 +444,25 @@ static int warnings_settle(struct mf_cluster *cluster, struct mf_error *err)
     return text[0] ? mf_cluster_warn(cluster, err, "%s", text) : 0;
 }
 
+static int numa_source(struct mf_cluster *cluster,
+    const struct mf_cluster *other, struct mf_error *err)
+{
+    static const char field[] = "node_list.numa";
+    bool any = false;
+
+    for (size_t i = 0; i < cluster->nodes; i++)
+        any |= cluster->node[i].numa != NULL;
+    if (!any || !source_of(other, field) || source_of(cluster, field))
+        return 0;
+    return take_source(cluster, field, other, field, err);
+}
+
 int mf_cluster_join(struct mf_cluster *cluster, const struct mf_cluster *other,
     const char *name, struct mf_error *err)
 {
     if (join_gpu(cluster, other, name, err) < 0 ||
-        join_structure(cluster, other, name, err) < 0)
+        join_structure(cluster, other, name, err) < 0 ||
+        numa_source(cluster, other, err) < 0)
         return -1;
     for (int t = 0; t < cluster->tiers; t++)
         if (join_tier(cluster, t, other, name, err) < 0)

@@ -44,11 +44,25 @@ static bool is_gpu(xmlNodePtr pci)
     return class == 0x03 || class == 0x12;
 }
 
+/* The NUMA node of the CPU that a PCI device hangs on; -1: not said. */
+static int32_t numa_of(xmlNodePtr pci)
+{
+    long numa = -1;
+
+    for (xmlNodePtr at = pci->parent; at; at = at->parent)
+        if (mf_xml_is(at, "cpu")) {
+            numa = mf_xml_integer(at, "numaid", 10, -1);
+            break;
+        }
+    return numa >= 0 && numa < 65536 ? (int32_t)numa : -1;
+}
+
 static int gpu_take(struct nccl *n, xmlNodePtr pci, struct mf_error *err)
 {
     if (n->gpus == MF_FACTS_GPUS_MAX)
         return mf_error_set(
             err, MF_INVALID, "over %d GPUs in a node", MF_FACTS_GPUS_MAX);
+    n->facts->numa[n->gpus] = numa_of(pci);
     mf_xml_text(pci, "busid", n->busid[n->gpus], sizeof n->busid[0]);
     n->gpu[n->gpus++] = pci;
     return 0;
@@ -70,6 +84,10 @@ static int element_take(struct nccl *n, xmlNodePtr node, struct mf_error *err)
 {
     double speed;
 
+    if (mf_xml_is(node, "cpu")) {
+        n->facts->numa_nodes += mf_xml_integer(node, "numaid", 10, -1) >= 0;
+        return 0;
+    }
     if (mf_xml_is(node, "net")) {
         speed = mf_xml_number(node, "speed", 0);
         if (!(speed >= 0 && speed <= 1e8))

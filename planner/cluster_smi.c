@@ -26,6 +26,7 @@ struct table {
     bool seen[MF_FACTS_GPUS_MAX]; /* its row was there */
     bool near[WORDS_MAX];         /* a NIC: under one PCIe switch with a GPU */
     int gpus, nics, most;         /* most: links of a GPU */
+    int words;                    /* of a GPU's row; 0: has no NUMA affinity */
     bool grace;                   /* GPU memory is a NUMA node of its own */
 };
 
@@ -103,6 +104,23 @@ static int column_of(const struct table *t, int gpu)
     return -1;
 }
 
+/* How many words a GPU's row has: its paths, then "CPU Affinity", "NUMA
+ * Affinity", and of newer drivers "GPU NUMA ID".
+ */
+static int row_words(char **word, int words, int columns)
+{
+    static const char *const tail[] = {
+        "CPU", "Affinity", "NUMA", "Affinity", "GPU", "NUMA", "ID"};
+    int n = words - columns;
+
+    if (n != 4 && n != 7)
+        return 0;
+    for (int i = 0; i < n; i++)
+        if (strcmp(word[columns + i], tail[i]) != 0)
+            return 0;
+    return 1 + columns + (n == 4 ? 2 : 3);
+}
+
 /* The header: GPU and NIC columns up to "CPU Affinity". */
 static int header_take(
     struct table *t, char **word, int words, struct mf_error *err)
@@ -122,6 +140,7 @@ static int header_take(
         t->gpus += gpu >= 0;
         t->nics += gpu < 0;
     }
+    t->words = row_words(word, words, t->columns);
     return 0;
 }
 
@@ -168,6 +187,26 @@ static bool is_number(const char *word)
     return word[strspn(word, "0123456789")] == 0;
 }
 
+/* "0", or "0,3-9,11-17" where the first is that with the cores and the rest are
+ * memories of GPUs (Grace). "0-1" tells none. A row without a CPU affinity has
+ * a word less, and which one is missing only tabs would tell.
+ */
+static void numa_take(struct table *t, int gpu, char **word, int words)
+{
+    const char *text;
+    char *end;
+    long n;
+
+    if (t->words == 0 || words != t->words)
+        return;
+    text = word[1 + t->columns + 1];
+    if (!isdigit((unsigned char)*text))
+        return;
+    n = strtol(text, &end, 10);
+    if ((*end == 0 || *end == ',') && n < 65536)
+        t->facts.numa[gpu] = (int32_t)n;
+}
+
 static int row_take(
     struct table *t, char **word, int words, struct mf_error *err)
 {
@@ -190,6 +229,7 @@ static int row_take(
     /* CPU and NUMA affinity, then the GPU's own NUMA node or N/A. */
     if (words >= 1 + t->columns + 3 && is_number(word[words - 1]))
         t->grace = true;
+    numa_take(t, gpu, word, words);
     return 0;
 }
 
@@ -356,6 +396,7 @@ static void device_rates(const struct table *t, struct mf_facts *facts)
 
     memcpy(facts->link, t->facts.link, sizeof facts->link);
     memcpy(facts->fabric, t->facts.fabric, sizeof facts->fabric);
+    memcpy(facts->numa, t->facts.numa, sizeof facts->numa);
     facts->links_known = true;
     facts->link_how = MF_ASSUMED;
     facts->pcie_bytes_per_s = t->facts.pcie_bytes_per_s;

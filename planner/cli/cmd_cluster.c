@@ -143,6 +143,48 @@ static void print_places(const struct mf_cluster *c)
     }
 }
 
+static bool numa_equal(const struct mf_numa *a, const struct mf_numa *b)
+{
+    return a == b || (a && b && a->nodes == b->nodes && a->gpus == b->gpus &&
+                         !memcmp(a->of_gpu, b->of_gpu,
+                             (size_t)a->gpus * sizeof *a->of_gpu));
+}
+
+/* "GPUs 0-3 on 0, 4-7 on 1", of the first node that tells. */
+static void print_numa(const struct mf_cluster *c)
+{
+    const struct mf_numa *numa = NULL;
+    bool same = true;
+
+    for (size_t i = 0; i < c->nodes; i++) {
+        if (!numa)
+            numa = c->node[i].numa;
+        same &= numa_equal(c->node[i].numa, numa);
+    }
+    if (!numa)
+        return;
+    printf("  %-10s", "NUMA");
+    if (numa->nodes > 0)
+        printf("%" PRId32 " node%s%s", numa->nodes, numa->nodes == 1 ? "" : "s",
+            numa->gpus ? "; " : "");
+    if (numa->gpus > 0)
+        printf("GPUs");
+    for (int32_t i = 0, last; i < numa->gpus; i = last + 1) {
+        for (last = i;
+             last + 1 < numa->gpus && numa->of_gpu[last + 1] == numa->of_gpu[i];
+             last++)
+            ;
+        printf("%s %" PRId32, i ? "," : "", i);
+        if (last > i)
+            printf("-%" PRId32, last);
+        if (numa->of_gpu[i] >= 0)
+            printf(" on %" PRId32, numa->of_gpu[i]);
+        else
+            printf(" unknown");
+    }
+    printf("%s\n", same ? "" : " (nodes differ)");
+}
+
 static void print_tiers(const struct mf_cluster *c)
 {
     char rate[32], latency[32], size[32];
@@ -173,6 +215,7 @@ static int cluster_print(const struct mf_cluster *c, struct mf_error *err)
     print_devices(c);
     print_state(c);
     print_figures(c);
+    print_numa(c);
     print_tiers(c);
     print_places(c);
     print_sources(c);

@@ -320,6 +320,36 @@ out:
     return rc;
 }
 
+int mf_node_numa(struct mf_node *node, int32_t nodes, int32_t gpus,
+    const int32_t *of_gpu, struct mf_error *err)
+{
+    bool known = nodes > 0;
+    struct mf_numa *numa = NULL;
+
+    gpus = of_gpu && gpus > 0 ? gpus : 0;
+    for (int32_t i = 0; i < gpus; i++)
+        known |= of_gpu[i] >= 0;
+    if (known) {
+        numa = malloc(sizeof *numa + (size_t)gpus * sizeof *of_gpu);
+        if (!numa)
+            return no_memory(err);
+        *numa = (struct mf_numa){.nodes = nodes, .gpus = gpus};
+        if (gpus > 0)
+            memcpy(numa->of_gpu, of_gpu, (size_t)gpus * sizeof *of_gpu);
+    }
+    free(node->numa);
+    node->numa = numa;
+    return 0;
+}
+
+int mf_node_numa_copy(
+    struct mf_node *node, const struct mf_numa *other, struct mf_error *err)
+{
+    if (!other)
+        return 0;
+    return mf_node_numa(node, other->nodes, other->gpus, other->of_gpu, err);
+}
+
 void mf_node_free(struct mf_node *node)
 {
     if (!node)
@@ -331,6 +361,7 @@ void mf_node_free(struct mf_node *node)
     free(node->partitions);
     free(node->features);
     free(node->gpu_type);
+    free(node->numa);
     *node = (struct mf_node){0};
 }
 

@@ -45,6 +45,13 @@ enum mf_node_state {
     MF_NODE_UNKNOWN
 };
 
+/* Where the devices of a node lie among its NUMA nodes. */
+struct mf_numa {
+    int32_t nodes;    /* 0: not known */
+    int32_t gpus;     /* entries of of_gpu */
+    int32_t of_gpu[]; /* the operating system's number; -1: not known */
+};
+
 struct mf_node {
     char *name;
     enum mf_node_state state;
@@ -53,6 +60,7 @@ struct mf_node {
     char *features;                  /* the same */
     char *gpu_type; /* as the source writes it, "a100:3,a30:1" when mixed */
     int64_t gpus;
+    struct mf_numa *numa; /* NULL: not known */
 };
 
 enum mf_how { MF_MEASURED, MF_READ, MF_PRESET, MF_ASSUMED };
@@ -100,6 +108,15 @@ int mf_cluster_warn(struct mf_cluster *cluster, struct mf_error *err,
 
 /* Replace the text at LABEL, a field of a node, by TEXT (NULL: not known). */
 int mf_cluster_label(char **label, const char *text, struct mf_error *err);
+
+/* NODES NUMA nodes and where GPUS devices lie (NULL: nobody knows), in place of
+ * what NODE had. Without either, the place is not known.
+ */
+int mf_node_numa(struct mf_node *node, int32_t nodes, int32_t gpus,
+    const int32_t *of_gpu, struct mf_error *err);
+/* The same as OTHER's. */
+int mf_node_numa_copy(
+    struct mf_node *node, const struct mf_numa *other, struct mf_error *err);
 
 void mf_node_free(struct mf_node *node);
 

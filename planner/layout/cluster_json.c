@@ -69,6 +69,27 @@ static json_t *tiers_json(const struct mf_cluster *cluster)
     return list;
 }
 
+static json_t *numa_json(const struct mf_numa *numa)
+{
+    json_t *list;
+
+    if (!numa)
+        return json_null();
+    list = numa->gpus > 0 ? json_array() : json_null();
+    for (int32_t i = 0; list && i < numa->gpus; i++) {
+        json_t *item =
+            numa->of_gpu[i] >= 0 ? json_integer(numa->of_gpu[i]) : json_null();
+
+        if (json_array_append_new(list, item) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return json_pack("{s:o, s:o}", "nodes",
+        numa->nodes > 0 ? json_integer(numa->nodes) : json_null(), "of_gpu",
+        list);
+}
+
 static json_t *nodes_json(const struct mf_cluster *cluster)
 {
     json_t *list = json_array();
@@ -76,13 +97,14 @@ static json_t *nodes_json(const struct mf_cluster *cluster)
     for (size_t i = 0; list && i < cluster->nodes; i++) {
         const struct mf_node *node = &cluster->node[i];
         json_t *item = json_pack(
-            "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
+            "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
             text_json(node->name), "state", state_name[node->state], "switch",
             text_json(node->switch_name), "pod", text_json(node->pod), "block",
             text_json(node->block), "partitions", text_json(node->partitions),
             "features", text_json(node->features), "gpu_type",
             text_json(node->gpu_type), "gpus",
-            node->gpus >= 0 ? json_integer(node->gpus) : json_null());
+            node->gpus >= 0 ? json_integer(node->gpus) : json_null(), "numa",
+            numa_json(node->numa));
 
         if (json_array_append_new(list, item) < 0) {
             json_decref(list);
@@ -294,6 +316,44 @@ static int read_label(const json_t *json, const char *where, const char *key,
     return *label ? 0 : mf_error_set(err, MF_FAILED, "cluster: out of memory");
 }
 
+#define NUMA_MAX 65536
+
+static int read_numa(const json_t *json, const char *where,
+    struct mf_node *node, struct mf_error *err)
+{
+    const json_t *numa = json_object_get(json, "numa"), *list, *item;
+    int64_t nodes;
+    int32_t *of_gpu;
+    size_t i;
+    int rc = 0;
+
+    if (!numa || json_is_null(numa))
+        return 0;
+    list = json_object_get(numa, "of_gpu");
+    if (!json_is_object(numa) ||
+        (list && !json_is_null(list) && !json_is_array(list)) ||
+        json_array_size(list) > NUMA_MAX)
+        return refuse(err, where, "numa", "an object with nodes and of_gpu");
+    if (read_known(numa, where, "nodes", 1, NUMA_MAX, 0, &nodes, err) < 0)
+        return -1;
+    of_gpu = calloc(json_array_size(list) + 1, sizeof *of_gpu);
+    if (!of_gpu)
+        return mf_error_set(err, MF_FAILED, "cluster: out of memory");
+    json_array_foreach(list, i, item)
+    {
+        json_int_t at = json_is_integer(item) ? json_integer_value(item) : -1;
+
+        if (!json_is_null(item) && (at < 0 || at >= NUMA_MAX))
+            rc = refuse(err, where, "numa.of_gpu", "a list of node numbers");
+        of_gpu[i] = json_is_null(item) ? -1 : (int32_t)at;
+    }
+    if (rc == 0)
+        rc = mf_node_numa(
+            node, (int32_t)nodes, (int32_t)json_array_size(list), of_gpu, err);
+    free(of_gpu);
+    return rc;
+}
+
 static int read_node(const json_t *json, const char *where,
     struct mf_cluster *cluster, struct mf_error *err)
 {
@@ -317,7 +377,9 @@ static int read_node(const json_t *json, const char *where,
         read_label(json, where, "features", &node->features, err) < 0 ||
         read_label(json, where, "gpu_type", &node->gpu_type, err) < 0)
         return -1;
-    return read_label(json, where, "block", &node->block, err);
+    if (read_label(json, where, "block", &node->block, err) < 0)
+        return -1;
+    return read_numa(json, where, node, err);
 }
 
 static int read_nodes(

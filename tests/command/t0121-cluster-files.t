@@ -94,6 +94,32 @@ else
     skip 'says what is wanted' 'built without libxml2'
 fi
 
+# ---- NUMA: of each GPU, as the files say it in their own ways ----
+numa() { # FILE NODES OF_GPU
+    reads "$1" ".node_list[0].numa == {nodes: $2, of_gpu: $3} and
+        any(.sources[]; .field == \"node_list.numa\" and .how == \"read\")"
+}
+numa nvidia-smi/a100-8gpu-1nic-numa-mixed.txt null '[3,3,1,1,7,7,5,5]'
+numa nvidia-smi/gb200-4gpu.txt null '[0,0,1,1]'
+numa nvidia-smi/h100-8gpu-6nic-empty-affinity.txt null \
+    '[null,null,null,null,1,1,1,1]'
+reads nvidia-smi/dgx1-v100-8gpu-4nic.txt '.node_list[0].numa == null'
+if [ "$xml" = yes ]; then
+    numa hwloc/coral-lassen.xml 2 '[0,0,8,8]'
+    numa hwloc/eas-tioga.xml 4 '[0,0,1,1,2,2,3,3]'
+    numa hwloc/rsmi_corona240.xml 2 '[0,0,0,0,1,1,1,1]'
+    numa nccl/oci-topo-flattened.xml 4 '[3,3,1,1,7,7,5,5]'
+    numa nccl/ncv4-topo.xml 4 '[0,1,2,3]'
+    expect 'NUMA joins a cluster' 0 moefold cluster --json \
+        dgx-h100:2 "$D/nccl/oci-H100-topology.xml"
+    expect_json 'on each of its nodes' 'all(.node_list[];
+        .numa.of_gpu == [0,0,0,0,1,1,1,1])'
+    expect 'and is printed' 0 moefold cluster \
+        "$D/hwloc/coral-lassen.xml"
+    cp "$OUT" numa.txt
+    check 'in runs' grep -q 'NUMA  *2 nodes; GPUs 0-1 on 0, 2-3 on 8' numa.txt
+fi
+
 # ---- Slurm's files: each conf as the real controller read it ----
 nodes_of() { jq -S '[.node_list[] | {name, switch, block}] | sort' "$1"; }
 for pair in doc-topology-linkspeed.conf:doc-topology-linkspeed \

@@ -199,10 +199,12 @@ static const char example[] =
     " \"latency_s\": null}], \"node_list\": [{\"name\": \"n1\","
     " \"state\": \"up\", \"switch\": \"leaf1\", \"pod\": \"p\","
     " \"block\": null, \"partitions\": \"main,all\", \"features\": \"ib\","
-    " \"gpu_type\": \"h100\", \"gpus\": 8}, {\"name\": \"n2\","
+    " \"gpu_type\": \"h100\", \"gpus\": 8, \"numa\": {\"nodes\": 2,"
+    " \"of_gpu\": [0, 0, 0, 0, 1, 1, 1, null]}}, {\"name\": \"n2\","
     " \"state\": \"drained\", \"switch\": null, \"pod\": null,"
     " \"block\": \"b\", \"partitions\": null, \"features\": null,"
-    " \"gpu_type\": null, \"gpus\": null}], \"sources\": [{\"field\":"
+    " \"gpu_type\": null, \"gpus\": null, \"numa\": null}], \"sources\": "
+    "[{\"field\":"
     " \"gpu.model\", \"how\": \"read\", \"from\": \"slurmctld ctl\"}],"
     " \"warnings\": [\"one\", \"two\"]}";
 
@@ -273,6 +275,10 @@ static void test_json_refused(void **state)
     assert_refused("node_list", "state", "\"gone\"", "node_list[1].state");
     assert_refused("node_list", "gpus", "-4", "node_list[1].gpus");
     assert_refused("node_list", "name", "\"a;rm\"", "node name");
+    assert_refused("node_list", "numa", "7", "node_list[1].numa");
+    assert_refused("node_list", "numa", "{\"nodes\": 0}", "nodes");
+    assert_refused(
+        "node_list", "numa", "{\"nodes\": 1, \"of_gpu\": [-1]}", "numa.of_gpu");
     assert_refused("sources", "how", "\"guessed\"", "sources[0].how");
 }
 
