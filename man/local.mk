@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-dist_man_MANS += man/moefold.1 man/moefold-run.1
+dist_man_MANS += man/moefold.1 man/moefold-run.1 man/moefold-safetensors.5

@@ -39,6 +39,15 @@ int mfr_allreduce(const void *send, void *receive, int n, MPI_Datatype type,
         &request, comm, what, err);
 }
 
+int mfr_reduce(const void *send, void *receive, int n, MPI_Datatype type,
+    MPI_Op op, int root, MPI_Comm comm, const char *what, struct mf_error *err)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+
+    return finish(MPI_Ireduce(send, receive, n, type, op, root, comm, &request),
+        &request, comm, what, err);
+}
+
 int mfr_gather(const void *send, void *receive, int n, MPI_Datatype type,
     int root, MPI_Comm comm, const char *what, struct mf_error *err)
 {

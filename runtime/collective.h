@@ -13,6 +13,8 @@ int mfr_bcast(void *data, int n, MPI_Datatype type, int root, MPI_Comm comm,
 int mfr_allreduce(const void *send, void *receive, int n, MPI_Datatype type,
     MPI_Op op, MPI_Comm comm, const char *what, struct mf_error *err);
 /* N of TYPE from each and to each, both ways. */
+int mfr_reduce(const void *send, void *receive, int n, MPI_Datatype type,
+    MPI_Op op, int root, MPI_Comm comm, const char *what, struct mf_error *err);
 int mfr_gather(const void *send, void *receive, int n, MPI_Datatype type,
     int root, MPI_Comm comm, const char *what, struct mf_error *err);
 int mfr_allgather(const void *send, void *receive, int n, MPI_Datatype type,

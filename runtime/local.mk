@@ -27,6 +27,8 @@ libmoefold_runtime_a_SOURCES = \
     runtime/layer_state.h runtime/layer_device.h runtime/layer_device.c \
     runtime/route.h runtime/route.c \
     runtime/machine.h runtime/machine.c \
+    runtime/safetensors.h runtime/safetensors.c \
+    runtime/checkpoint.h runtime/checkpoint.c \
     runtime/options.h runtime/options.c \
     runtime/probe.h runtime/probe.c \
     runtime/setup.h runtime/setup.c \

@@ -175,6 +175,22 @@ static int take_run_dir(
     return 0;
 }
 
+static int take_load(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    (void)err;
+    options->load = value;
+    return 0;
+}
+
+static int take_dump(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    (void)err;
+    options->dump = value;
+    return 0;
+}
+
 static int take_trace(
     struct mfr_options *options, const char *value, struct mf_error *err)
 {
@@ -271,6 +287,9 @@ static const struct option table[] = {
     {"no-history", NULL, "record nothing", take_no_history},
     {"run-dir", "DIR", "where the spool goes when no history can be kept",
         take_run_dir},
+    {"load", "FILE", "weights and tokens from FILE (safetensors)", take_load},
+    {"dump", "FILE", "output and gradients of the last iteration to FILE",
+        take_dump},
     {"trace", "FILE", "a timeline for chrome://tracing or Perfetto",
         take_trace},
     {"verify", NULL, "hold the layout against the references instead",

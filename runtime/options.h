@@ -38,6 +38,7 @@ struct mfr_options {
     bool padded; /* exchanges between devices */
     enum mfr_fault fault;
     const char *trace;        /* NULL: none */
+    const char *load, *dump;  /* NULL: none */
     const char *db, *run_dir; /* NULL: not given */
     bool no_history, json, quiet, full;
 };

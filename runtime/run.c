@@ -3,6 +3,7 @@
  */
 #include "runtime/run.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,6 +11,27 @@
 #include "runtime/collective.h"
 #include "runtime/run_state.h"
 #include "runtime/setup.h"
+
+/* What a file says of the tokens stands above what the plan says. */
+static int load_shape(struct mfr_run *run, struct mf_error *err)
+{
+    const int64_t dp = run->entry->layout.dp;
+
+    if (run->entry->layout.pp > 1)
+        return mf_error_set(err, MF_INVALID,
+            "--load and --dump are of one layer; take a layout with pp 1");
+    if (!run->options->load)
+        return 0;
+    if (mfr_checkpoint_open(run->options->load, &run->shape, &run->from, err))
+        return -1;
+    if (run->from.batch % dp)
+        return mf_error_set(err, MF_INVALID,
+            "%s: %" PRId64 " sequences do not divide over dp %" PRId64,
+            run->options->load, run->from.batch, dp);
+    run->shape.seq = run->from.seq;
+    run->shape.batch = run->from.batch / dp;
+    return mfr_layer_check(&run->shape, &run->entry->layout, err);
+}
 
 static int setup_plan(struct mfr_run *run, struct mf_error *err)
 {
@@ -25,7 +47,23 @@ static int setup_plan(struct mfr_run *run, struct mf_error *err)
         run->plan.entry[o->pick - 1].settings.dispatcher = o->dispatcher;
     if (mfr_setup_shape(&run->plan, run->entry, &run->shape, err))
         return mf_error_prefix(err, "%s", o->plan);
+    if (o->load || o->dump)
+        return mfr_agree(run->world, load_shape(run, err), err);
     return 0;
+}
+
+static int load_tensors(struct mfr_run *run, struct mf_error *err)
+{
+    const struct mfr_shard *shard = mfr_layer_shard(run->layer);
+
+    return mfr_checkpoint_weights(
+               &run->from, run->layer, &run->shape, &run->comms.coords, err) ||
+                   mfr_checkpoint_tokens(&run->from, "hidden_states",
+                       &run->shape, shard, run->x, err) ||
+                   mfr_checkpoint_tokens(&run->from, "grad_output", &run->shape,
+                       shard, run->dy, err)
+               ? -1
+               : 0;
 }
 
 /* Input, output and their gradients. */
@@ -41,6 +79,8 @@ static int setup_tensors(struct mfr_run *run, struct mf_error *err)
     run->dx = calloc(n, sizeof *run->dx);
     if (!run->x || !run->y || !run->dy || !run->dx)
         return mf_error_set(err, MF_FAILED, "out of memory for the tokens");
+    if (run->options->load)
+        return load_tensors(run, err);
     mfr_layer_seed(run->layer, seed);
     mfr_layer_seed_input(run->layer, seed, run->x);
     mfr_layer_seed_output_grad(run->layer, seed, run->dy);
@@ -54,6 +94,7 @@ static int setup_layer(struct mfr_run *run, struct mf_error *err)
         .kernel = run->options->kernel,
         .transport = &run->options->transport,
         .dispatcher = run->entry->settings.dispatcher,
+        .observed = run->options->dump,
     };
     int rc;
 
@@ -164,6 +205,11 @@ static int run_all(
         return -1;
     if (run->options->trace && mfr_trace_write(&run->trace, run->world, err))
         return -1;
+    if (run->options->dump &&
+        mfr_checkpoint_dump(run->options->dump,
+            run->options->load ? &run->from : NULL, run->layer, &run->shape,
+            run->entry->layout.dp, &run->comms, run->y, run->dx, err))
+        return -1;
     if (run->rank == 0)
         rc = mfr_run_record_end(run, imbalance, err);
     return mfr_agree(run->world, rc, err);
@@ -184,6 +230,7 @@ int mfr_run_main(MPI_Comm world, const struct mfr_options *options,
     free(run.dy);
     free(run.dx);
     free(run.nodes);
+    mfr_checkpoint_close(&run.from);
     mfr_history_free(&run.history);
     mfr_timing_free(&run.timing);
     mfr_trace_close(&run.trace);

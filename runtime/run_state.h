@@ -4,6 +4,7 @@
 #ifndef MFR_RUN_STATE_H
 #define MFR_RUN_STATE_H
 
+#include "runtime/checkpoint.h"
 #include "runtime/device.h"
 #include "runtime/options.h"
 #include "runtime/record.h"
@@ -24,7 +25,8 @@ struct mfr_run {
     struct mfr_device device;             /* none: the CPU */
     struct mfr_device_comms device_comms; /* none: MPI */
     mfr_layer *layer;
-    float *x, *y, *dy, *dx; /* [tokens][hidden] */
+    float *x, *y, *dy, *dx;     /* [tokens][hidden] */
+    struct mfr_checkpoint from; /* with --load */
     struct mfr_timing timing;
     struct mfr_trace trace; /* with --trace */
     struct mfr_history history;

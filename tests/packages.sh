@@ -7,7 +7,7 @@ declare -A moefold_packages=(
     [build]='gcc libc6-dev make autoconf automake pkg-config libjansson-dev
         libsqlite3-dev libhwloc-dev libxml2-dev libopenblas-dev libslurm-dev
         openmpi-bin libopenmpi-dev libyaml-dev'
-    [test]='libcmocka-dev jq sqlite3 groff shellcheck clang-format
+    [test]='libcmocka-dev jq sqlite3 groff shellcheck clang-format python3
         ocl-icd-opencl-dev pocl-opencl-icd'
     [slurm]='slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge
         iproute2'

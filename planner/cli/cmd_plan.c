@@ -67,9 +67,43 @@ static int objective_read(
     return 0;
 }
 
+/* --layout: all sizes are fixed; the world comes from it when it says it. */
+static int layout_read(const struct mf_cli *cli, struct mf_layout *layout,
+    struct mf_search *search, struct mf_error *err)
+{
+    unsigned given;
+
+    *layout = (struct mf_layout){0};
+    if (!mf_cli_value(cli, "layout"))
+        return 0;
+    if (mf_inputs_layout(cli, layout, &given, err))
+        return -1;
+    return search->world
+               ? 0
+               : mf_inputs_layout_world(cli, layout, &search->world, err);
+}
+
+static int layout_fix(
+    struct mf_layout *layout, struct mf_search *search, struct mf_error *err)
+{
+    if (!layout->tp)
+        return 0;
+    if (mf_layout_resolve(layout, search->world, ~0u, err))
+        return -1;
+    search->fix[MF_SIZE_TP] = layout->tp;
+    search->fix[MF_SIZE_CP] = layout->cp;
+    search->fix[MF_SIZE_DP] = layout->dp;
+    search->fix[MF_SIZE_PP] = layout->pp;
+    search->fix[MF_SIZE_ETP] = layout->etp;
+    search->fix[MF_SIZE_EP] = layout->ep;
+    search->fix[MF_SIZE_EDP] = layout->edp;
+    return 0;
+}
+
 static int planning_read(
     const struct mf_cli *cli, struct planning *p, struct mf_error *err)
 {
+    struct mf_layout layout;
     struct mf_search *search = &p->search;
     int64_t top = TOP_DEFAULT;
 
@@ -78,6 +112,7 @@ static int planning_read(
     p->pareto = mf_cli_has(cli, "pareto");
     if (mf_search_read(cli, search, err) ||
         mf_inputs_world(cli, &search->world, err) ||
+        layout_read(cli, &layout, search, err) ||
         mf_cli_integer(cli, "top", 1, TOP_MOST, &top, err) ||
         objective_read(cli, p, err))
         return -1;
@@ -95,6 +130,8 @@ static int planning_read(
     if (search->world < 1)
         return mf_error_set(err, MF_NO, "cluster %s has no device that is up",
             p->plan.cluster.name);
+    if (layout_fix(&layout, search, err))
+        return -1;
     search_fill_batch(search);
     return mf_inputs_coefficients(cli, &p->plan.cluster, &p->set, err);
 }
@@ -467,6 +504,7 @@ out:
 
 static const struct mf_option plan_options[] = {
     {"scope", "S", "step, or moe: what moefold-run runs (step)"},
+    {"layout", "L", "this one alone"},
     {"top", "K", "ranked layouts (10)"},
     {"objective", "O", "time, or cost: GPU time, over smaller worlds too"},
     {"pareto", NULL, "also what is best in time, memory and GPUs"},

@@ -33,6 +33,8 @@ static const struct mf_option run_options[] = {
     {"warmup", "N", "iterations before the timed ones"},
     {"db", "FILE", "the history ($MOEFOLD_DB, else the XDG data folder)"},
     {"no-history", NULL, "record nothing"},
+    {"load", "FILE", "weights and tokens from FILE (safetensors)"},
+    {"dump", "FILE", "output and gradients of the last iteration to FILE"},
     {"trace", "FILE", "a timeline for chrome://tracing or Perfetto"},
     {"run-dir", "DIR", "where the spool goes when no history can be kept"},
     {NULL, NULL, NULL},

@@ -1,3 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 EXTRA_DIST += tests/command/lib.sh tests/command/README.md
 command_tests += tests/command/t0001-style.t tests/command/t0002-linkage.t
+command_tests += tests/command/t0440-golden.t
+golden_kinds = mixtral qwen2-moe qwen3-moe deepseek-v3 olmoe gpt-oss
+EXTRA_DIST += tests/data/golden/README.md tests/data/golden/make.py \
+    tests/data/golden/compare.py \
+    $(golden_kinds:%=tests/data/golden/%.json) \
+    $(golden_kinds:%=tests/data/golden/%.in.safetensors) \
+    $(golden_kinds:%=tests/data/golden/%.out.safetensors)

@@ -139,9 +139,9 @@ expect_json 'all tokens are gathered, sums reduced' \
         "permute", "reduce", "route", "unpermute"]'
 jq '.plans[0].capacity_factor = 1.5' all.json >capacity.json
 expect 'a capacity factor' 2 ranks 4 capacity.json
-jq '.model.router.score = "sigmoid"' all.json >sigmoid.json
-expect 'a sigmoid router' 2 ranks 4 sigmoid.json
-expect_error 'says which part' 'sigmoid'
+jq '.model.router.score = "sqrtsoftplus"' all.json >odd.json
+expect 'a router with other scores' 2 ranks 4 odd.json
+expect_error 'says which part' 'other scores'
 expect 'an unknown option' 2 "$BIN/moefold-run" all.json --nope
 expect_error 'is named too' 'unknown option --nope'
 expect 'no plan' 2 "$BIN/moefold-run"
