@@ -4,6 +4,7 @@
 #include "runtime/copies.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,7 +111,9 @@ int mfr_copies_create(const struct mfr_shape *shape,
     };
     for (int m = 0; m < splits->members; m++)
         group_tokens += splits->member[m].tokens;
+    c->most_in = group_tokens;
     copied = c->tokens * most_copies(shape, splits->members, splits->etp, all);
+    c->most_out = copied;
     *copies = c;
     if (group_tokens > INT_MAX || copied > INT_MAX)
         return mf_error_set(err, MF_INVALID,
@@ -269,6 +272,16 @@ int mfr_copies_routes(
         forth(c, c->weights_out, c->weights, c->choices, err))
         return -1;
     return find_places(c, err);
+}
+
+void mfr_copies_poison(struct mfr_copies *c, bool forward)
+{
+    for (int64_t i = 0; i < c->most_out * c->hidden; i++)
+        c->out[i] = NAN;
+    for (int64_t i = 0; i < c->most_in * c->hidden; i++)
+        c->in[i] = NAN;
+    for (int64_t i = 0; forward && i < c->kept_room * c->hidden; i++)
+        c->kept[i] = NAN;
 }
 
 void mfr_copies_pack(struct mfr_copies *c, const float *x)

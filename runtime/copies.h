@@ -36,7 +36,8 @@ struct mfr_copies {
     float *chosen;   /* [taken][topk] their weights */
     float *out;      /* [sent][hidden] */
     float *in;       /* [taken][hidden] */
-    float *kept;     /* [kept_room][hidden] what the experts gave */
+    int64_t most_out, most_in; /* rows that there is room for */
+    float *kept;               /* [kept_room][hidden] what the experts gave */
     int64_t kept_room;
     MPI_Datatype row, choices;
 };
@@ -63,6 +64,8 @@ int mfr_copies_routes(struct mfr_copies *copies,
     const struct mfr_router *router, struct mf_error *err);
 
 /* x[tokens][hidden], packed and sent. */
+/* Fill what the next pass has to write with NaN. */
+void mfr_copies_poison(struct mfr_copies *copies, bool forward);
 void mfr_copies_pack(struct mfr_copies *copies, const float *x);
 int mfr_copies_there(
     struct mfr_copies *copies, const float *x, struct mf_error *err);

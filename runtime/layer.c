@@ -55,6 +55,8 @@ static int exchange_counts(mfr_layer *layer, struct mf_error *err)
         rc = mfr_layer_device_room(layer->device, d->splits.rows, err);
     if (!grew)
         return rc;
+    if (mfr_splits_symmetric(&d->splits, layer->comms, rc ? NULL : err))
+        rc = -1;
     return mfr_agree(layer->comms->comm[MF_GROUP_ETP_EP], rc, err);
 }
 
@@ -339,7 +341,7 @@ int mfr_layer_forward(
     if ((d->splits.members > 1 &&
             mfr_watch_meet(&watch, layer->comms->comm[MF_GROUP_ETP_EP],
                 first_move(layer), err)) ||
-        exchange_counts(layer, err))
+        exchange_counts(layer, err) || mfr_layer_poison(layer, true, err))
         return -1;
     if (d->splits.members > 1)
         mfr_watch_mark(&watch, first_move(layer), NAN, NAN);
@@ -389,6 +391,8 @@ int mfr_layer_backward(
 
     if (!layer->x)
         return mf_error_set(err, MF_FAILED, "backward without a forward pass");
+    if (mfr_layer_poison(layer, false, err))
+        return -1;
     if (layer->device && mfr_layer_device_output_grad(layer->device, dy, err))
         return -1;
     mfr_watch_start(&watch, &layer->times, MF_BACKWARD, device_clock(layer));

@@ -223,8 +223,11 @@ static int make_shared(mfr_layer *layer,
     if (options->dispatcher != MF_ALLTOALL || options->device ||
         how->mpi_only || layer->dispatch.splits.members == 1)
         return 0;
-    return mfr_shared_create(&layer->shape, layer->comms,
-        &layer->dispatch.splits, how, &layer->shared, err);
+    if (mfr_shared_create(&layer->shape, layer->comms, &layer->dispatch.splits,
+            how, &layer->shared, err))
+        return -1;
+    layer->shared->poison = layer->observed;
+    return 0;
 }
 
 int mfr_layer_create(const struct mfr_shape *shape,

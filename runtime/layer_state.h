@@ -46,6 +46,11 @@ int mfr_layer_shared_there(mfr_layer *layer, struct mfr_watch *watch,
 int mfr_layer_shared_back(mfr_layer *layer, struct mfr_watch *watch,
     float *send, struct mf_error *err);
 
+/* Where results are observed: fill what the pass has to write with NaN. Forward
+ * after the counts are exchanged; collective over the ETP x EP group.
+ */
+int mfr_layer_poison(mfr_layer *layer, bool forward, struct mf_error *err);
+
 /* Tokens (backward: their gradients) to the ROWS of the experts, and back. */
 int mfr_layer_copies_there(mfr_layer *layer, struct mfr_watch *watch,
     const float *x, float *rows, struct mf_error *err);

@@ -23,7 +23,7 @@ libmoefold_runtime_a_SOURCES = \
     runtime/experts.h runtime/experts.c \
     runtime/tensors.h runtime/tensors.c \
     runtime/shared_experts.h runtime/shared_experts.c \
-    runtime/layer.h runtime/layer.c runtime/layer_make.c \
+    runtime/layer_poison.c runtime/layer.h runtime/layer.c runtime/layer_make.c \
     runtime/layer_state.h runtime/layer_device.h runtime/layer_device.c \
     runtime/route.h runtime/route.c \
     runtime/machine.h runtime/machine.c \

@@ -15,6 +15,7 @@
 #include "runtime/options.h"
 #include "runtime/probe.h"
 #include "runtime/run.h"
+#include "runtime/setup.h"
 #include "runtime/verify.h"
 #include "runtime/walk.h"
 
@@ -85,12 +86,15 @@ static int work(int argc, char **argv, const struct mfr_options *options,
     bool *alone, struct mf_error *err)
 {
     bool held = true;
-    char *command;
+    char *command, choices[256];
     int rc = -1;
 
     /* Ranks share the cores of a node; threads of each would only collide. */
     if (!getenv("OPENBLAS_NUM_THREADS"))
         mfk_set_threads(1);
+    mfr_options_describe(options, choices, sizeof choices);
+    if (mfr_setup_same(MPI_COMM_WORLD, choices, err))
+        return err->status;
     switch (options->mode) {
     case MFR_MODE_PROBE:
         rc = mfr_probe_main(MPI_COMM_WORLD, err);
@@ -158,6 +162,10 @@ static int run_under_mpi(int argc, char **argv,
         fputs("moefold-run: MPI cannot start\n", stderr);
         return MF_FAILED;
     }
+    /* One that was started with other arguments must not keep all waiting. */
+    parsed = mfr_agree(MPI_COMM_WORLD, parsed, err);
+    if (parsed)
+        status = err->status;
     if (parsed == 0 && mfr_guard_create(MPI_COMM_WORLD, &how, &guard, err)) {
         alone = true;
         status = err->status;

@@ -3,6 +3,7 @@
  */
 #include "runtime/options.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -305,6 +306,28 @@ static const struct option table[] = {
     {"quiet", NULL, "print nothing when all is well", take_quiet},
     {NULL, NULL, NULL, NULL},
 };
+
+void mfr_options_describe(const struct mfr_options *o, char *text, size_t size)
+{
+    static const char *const modes[] = {[MFR_MODE_RUN] = "run",
+        [MFR_MODE_VERIFY] = "verify",
+        [MFR_MODE_VERIFY_ALL] = "verify-all",
+        [MFR_MODE_PROBE] = "probe",
+        [MFR_MODE_HELP] = "help",
+        [MFR_MODE_VERSION] = "version"};
+
+    snprintf(text, size,
+        "%s --pick %" PRId64 " --iterations %" PRId64 " --warmup %" PRId64
+        " --seed %" PRId64 " --experts %s --backend %s --dispatcher %s "
+        "--transport %s --node-ranks %" PRId64 " --comm %d --exchange %s "
+        "--fault %s --one-in %" PRId64 "%s%s",
+        modes[o->mode], o->pick, o->iterations, o->warmup, o->seed,
+        o->kernel == MFK_EXACT ? "exact" : "blas", o->backend,
+        mf_dispatcher_name(o->dispatcher),
+        o->transport.mpi_only ? "mpi" : "auto", o->transport.node_ranks,
+        (int)o->comm, o->padded ? "padded" : "exact", mfr_fault_name(o->fault),
+        o->one_in, o->trace ? " --trace" : "", o->full ? " --full" : "");
+}
 
 void mfr_options_help(void)
 {

@@ -46,6 +46,10 @@ struct mfr_options {
 int mfr_options_parse(
     int argc, char **argv, struct mfr_options *options, struct mf_error *err);
 
+/* What ranks must have in common, in one line. */
+void mfr_options_describe(
+    const struct mfr_options *options, char *text, size_t size);
+
 void mfr_options_help(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +93,25 @@ int mfr_setup_plan(MPI_Comm world, const char *file, struct mf_plan *plan,
         mf_plan_free(plan);
     free(text);
     return rc;
+}
+
+int mfr_setup_same(MPI_Comm world, const char *choices, struct mf_error *err)
+{
+    char first[256] = "", mine[256] = "";
+    int rank, rc = 0;
+
+    snprintf(mine, sizeof mine, "%s", choices);
+    memcpy(first, mine, sizeof first);
+    if (mfr_mpi(MPI_Comm_rank(world, &rank), "MPI_Comm_rank", err) ||
+        mfr_bcast(first, (int)sizeof first, MPI_CHAR, 0, world,
+            "MPI_Bcast (choices)", err))
+        return -1;
+    first[sizeof first - 1] = 0;
+    if (strcmp(first, mine) != 0)
+        rc = mf_error_set(err, MF_INVALID,
+            "rank %d is to do \"%s\", rank 0 \"%s\"; start all ranks alike",
+            rank, mine, first);
+    return mfr_agree(world, rc, err);
 }
 
 int mfr_setup_pick(const struct mf_plan *plan, int64_t pick, int64_t ranks,

@@ -16,6 +16,11 @@
 int mfr_setup_plan(MPI_Comm world, const char *file, struct mf_plan *plan,
     struct mf_error *err);
 
+/* What this rank was told to do, or chose, in one line: the same on all ranks,
+ * or the first that differs is named. Collective; all return the same.
+ */
+int mfr_setup_same(MPI_Comm world, const char *choices, struct mf_error *err);
+
 /* Layout PICK (from 1) of PLAN for a job of RANKS ranks. */
 int mfr_setup_pick(const struct mf_plan *plan, int64_t pick, int64_t ranks,
     const struct mf_plan_entry **entry, struct mf_error *err);

@@ -3,6 +3,7 @@
  */
 #include "runtime/shared.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -258,7 +259,9 @@ static int open_rows(struct mfr_shared *s, int64_t rows, struct mf_error *err)
         s->y[m] = base + values;
     }
     s->room = rows;
-    return 0;
+    for (int64_t i = 0; s->poison && i < 2 * values; i++)
+        s->x[s->me][i] = NAN;
+    return s->poison ? mfr_barrier(s->node, "MPI_Barrier (poison)", err) : 0;
 }
 
 /* The windows anew; the old ones hold nothing that is still needed. */

@@ -28,6 +28,7 @@ struct mfr_shared {
     int64_t hidden;
     bool on;       /* the windows are there; the same on the whole group */
     bool distant;  /* some of the group are on other nodes */
+    bool poison;   /* windows begin as NaN */
     bool possible; /* the layout allows it */
     int me, node_ranks;
     int *at; /* [members] rank in node, -1: another node */

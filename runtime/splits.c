@@ -229,3 +229,27 @@ int mfr_splits_exchange(struct mfr_splits *splits,
     fill_chunks(splits);
     return 0;
 }
+
+int mfr_splits_symmetric(const struct mfr_splits *splits,
+    const struct mfr_comms *comms, struct mf_error *err)
+{
+    int *announced = malloc((size_t)splits->ep * sizeof *announced);
+    int rc = announced ? 0
+                       : mf_error_set(err, MF_FAILED,
+                             "out of memory for the split matrix");
+
+    if (mfr_agree(comms->comm[MF_GROUP_EP], rc, err)) {
+        free(announced);
+        return -1;
+    }
+    rc = mfr_alltoall(splits->send, announced, 1, MPI_INT,
+        comms->comm[MF_GROUP_EP], "MPI_Alltoall (symmetry)", err);
+    for (int ep = 0; rc == 0 && ep < splits->ep; ep++)
+        if (announced[ep] != splits->take[ep])
+            rc = mf_error_set(err, MF_FAILED,
+                "split matrix: rank %d waits for %d rows of place %d of its ep "
+                "group, which sends %d",
+                comms->rank, splits->take[ep], ep, announced[ep]);
+    free(announced);
+    return rc;
+}

@@ -54,4 +54,11 @@ void mfr_splits_free(struct mfr_splits *splits);
 int mfr_splits_exchange(struct mfr_splits *splits,
     const struct mfr_comms *comms, const int64_t *counts, struct mf_error *err);
 
+/* Does each peer send what this rank waits for? Before rows move over numbers
+ * of rows that are new. Collective over EP; a peer that does not is an error
+ * here alone.
+ */
+int mfr_splits_symmetric(const struct mfr_splits *splits,
+    const struct mfr_comms *comms, struct mf_error *err);
+
 #endif

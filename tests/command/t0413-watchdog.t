@@ -53,6 +53,16 @@ expect_line 'is given up by a thread' \
 wait_case 'who fails alone and says so' 1 3 alone
 check 'is the only one to speak' test "$(grep -c . "$OUT")" = 1
 
+# Ranks that were told different things.
+expect 'ranks of two minds' 2 mpirun --quiet \
+    -n 1 moefold-run --verify-all --seed 1 : \
+    -n 1 moefold-run --verify-all --seed 2
+expect_error 'the first that differs is named' \
+    'rank 1 is to do ".*--seed 2 .*", rank 0 ".*--seed 1 '
+expect 'an option that one rank does not know' 2 mpirun --quiet \
+    -n 1 moefold-run --verify-all : -n 1 moefold-run --verify-all --nope
+expect_error 'ends all' 'unknown option --nope'
+
 # moefold-run itself: stopped, and killed.
 model=$SRC/tests/data/models/small-moe/config.json
 moefold plan --model "$model" --cluster dgx-h100:1 --world 4 --scope moe \
