@@ -37,6 +37,7 @@ libmoefold_runtime_a_SOURCES = \
     runtime/stats.h runtime/stats.c \
     runtime/timing.h runtime/timing.c \
     runtime/reference.h runtime/reference.c \
+    runtime/step.h runtime/step.c runtime/verify_step.c \
     runtime/verify.h runtime/verify.c \
     runtime/verify_case.h runtime/verify_case.c \
     runtime/verify_check.h runtime/verify_check.c \

@@ -119,6 +119,8 @@ int mfr_verify_case_run(const struct mfr_verifier *verifier,
     if (!rc)
         rc = mfr_trial_compare(&trial, err);
     if (!rc)
+        rc = mfr_trial_step(&trial, err);
+    if (!rc)
         rc = check_twice(&trial, err);
     if (!rc)
         rc = sum_near_ties(&trial, &result->near_ties, err);

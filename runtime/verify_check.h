@@ -20,7 +20,7 @@
 #include "planner/layout/error.h"
 
 #define MFR_BOUND_FP32 1e-5
-#define MFR_CHECKS_MAX 32
+#define MFR_CHECKS_MAX 64
 
 enum mfr_bitwise { MFR_BITS_UNKNOWN = -1, MFR_BITS_DIFFER, MFR_BITS_EQUAL };
 

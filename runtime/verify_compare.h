@@ -20,4 +20,10 @@ struct mfr_trial {
  */
 int mfr_trial_compare(struct mfr_trial *trial, struct mf_error *err);
 
+/* Take an optimizer step, which changes the layer's weights, and check those
+ * and the norm of all gradients. After the comparison above; collective over
+ * the verifier's base.
+ */
+int mfr_trial_step(struct mfr_trial *trial, struct mf_error *err);
+
 #endif

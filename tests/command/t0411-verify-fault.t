@@ -31,6 +31,8 @@ expect_json 'by the gradients of the experts' '[.failures[].checks[]
 walk 'a skipped EDP sum is found' 3 skip-edp-sum
 expect_json 'wherever experts have replicas' '.failed == 21
     and ([.failures[].layout | test("[.]edp1$")] | any | not)'
+expect_json 'by weights that are wrong after a step' '[.failures[] | [.checks[]
+    | select(.ok | not) | .name] | index("optimizer_step") != null] | any'
 expect_json 'by replicas that differ' '[.failures[].checks[]
     | select(.ok | not) | .name] | index("expert_grad_replicas") != null'
 
