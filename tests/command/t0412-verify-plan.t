@@ -15,10 +15,10 @@ plan() { # FILE MODEL OPTION...
 }
 
 names='["counts_one_rank", "down_grad", "dx", "dx_one_rank",
-    "expert_grad_replicas", "gate_grad", "grad_norm", "kept_one_rank", "loss",
-    "output", "output_one_rank", "received_one_rank", "route_weights",
+    "expert_grad_replicas", "gate_grad", "grad_norm", "grad_norm_all",
+    "kept_one_rank", "loss", "optimizer_step", "output", "output_one_rank", "received_one_rank", "route_weights",
     "router_grad", "router_grad_replicas", "routes", "routes_one_rank",
-    "tokens", "twice", "up_grad"]'
+    "tokens", "twice", "up_grad", "weight_replicas"]'
 
 # Experts over both, so that rows are gathered and replicas summed.
 plan etp.json small-moe/config.json --fix etp=2 --fix ep=1
@@ -26,7 +26,7 @@ expect 'experts cut in two hold' 0 moefold verify etp.json --json
 expect_json 'all checks are there' "[.checks[].name] | sort == $names"
 expect_json 'each holds' '.ok and ([.checks[].ok] | all)'
 expect_json 'the bound is the one of fp32' '[.checks[].max_rel | numbers]
-    | max < 1e-5 and length == 11'
+    | max < 1e-5 and length == 13'
 expect_json 'it says what it verified' '.world == 4
     and (.layout | test("/etp2.ep1.edp2$")) and .shape.experts == 16
     and .shape.topk == 4 and .shape.seq == 256 and .near_ties == 0'
