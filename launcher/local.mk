@@ -17,4 +17,6 @@ libmoefold_launcher_a_SOURCES += \
     launcher/job.c launcher/job.h \
     launcher/script.c launcher/script.h \
     launcher/start.c launcher/start.h \
+    launcher/exec.c launcher/exec.h \
+    launcher/export.h launcher/export_megatron.c launcher/export_jax.c \
     launcher/submit.c launcher/submit.h

@@ -15,6 +15,8 @@ extern const struct mf_command mf_command_explain;
 extern const struct mf_command mf_command_size;
 extern const struct mf_command mf_command_launch;
 extern const struct mf_command mf_command_map;
+extern const struct mf_command mf_command_exec;
+extern const struct mf_command mf_command_export;
 extern const struct mf_command mf_command_run;
 extern const struct mf_command mf_command_verify;
 extern const struct mf_command mf_command_history;

@@ -17,6 +17,8 @@ int main(int argc, char **argv)
         &mf_command_size,
         &mf_command_launch,
         &mf_command_map,
+        &mf_command_exec,
+        &mf_command_export,
         &mf_command_run,
         &mf_command_verify,
         &mf_command_history,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += tests/command/lib.sh tests/command/README.md
+EXTRA_DIST += tests/command/lib.sh tests/command/README.md \
+    tests/command/mesh.py
 command_tests += tests/command/t0001-style.t tests/command/t0002-linkage.t
 command_tests += tests/command/t0440-golden.t
 golden_kinds = mixtral qwen2-moe qwen3-moe deepseek-v3 olmoe gpt-oss

@@ -48,5 +48,6 @@ tests_unit_launcher_test_mutants_LDADD = $(launcher_test_libs)
 EXTRA_DIST += tests/golden/launch-block.sh tests/golden/launch-hostfile.sh
 
 command_tests += tests/command/t0301-map.t tests/command/t0302-launch.t \
+    tests/command/t0303-export.t tests/command/t0304-exec.t \
     tests/command/t0402-launch-local.t
 testbed_tests += tests/testbed/s0301-launch.t
