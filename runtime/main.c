@@ -97,7 +97,7 @@ static int work(int argc, char **argv, const struct mfr_options *options,
         return err->status;
     switch (options->mode) {
     case MFR_MODE_PROBE:
-        rc = mfr_probe_main(MPI_COMM_WORLD, err);
+        rc = mfr_probe_main(MPI_COMM_WORLD, options, err);
         break;
     case MFR_MODE_VERIFY:
     case MFR_MODE_VERIFY_ALL:

@@ -7,11 +7,11 @@
 #include "planner/layout/cluster.h"
 
 /* Measure the tiers of CLUSTER between two ranks each, inside a Slurm job on
- * its nodes, put the figures into CLUSTER and keep them in the history at
- * DB_FILE (NULL: by default). Of GPUs only tiers between nodes are measured,
- * since the ranks exchange host memory. CPU ranks of this machine are measured
- * when they are read, so for them there is nothing to do. MF_INVALID outside a
- * job.
+ * its nodes: between nodes, and inside one between ranks that share it. Put the
+ * figures into CLUSTER and keep them in the history at DB_FILE (NULL: by
+ * default). CPU ranks tell nothing of the links of GPUs that moefold-run cannot
+ * use: a warning. CPU ranks of this machine are measured when they are read, so
+ * for them there is nothing to do. MF_INVALID outside a job.
  */
 int mf_cluster_probe(
     struct mf_cluster *cluster, const char *db_file, struct mf_error *err);

@@ -287,7 +287,7 @@ static int cluster_run(struct mf_cli *cli, struct mf_error *err)
 
 static const struct mf_option cluster_options[] = {
     {"db", "FILE", "where local and --probe keep what they measured"},
-    {"probe", NULL, "measure the tiers with MPI in this allocation"},
+    {"probe", NULL, "measure the tiers in this allocation"},
     {NULL, NULL, NULL},
 };
 

@@ -149,6 +149,12 @@ expect 'no plan' 2 "$BIN/moefold-run"
 expect 'two ranks probe their link' 0 ranks 2 --probe
 expect_json 'in bytes a second and seconds' '.bytes_per_s > 1e6 and
     .latency_s > 0 and .latency_s < 1'
+expect_json 'into the memory of the other' '.via == "shared memory" and
+    .device == "cpu" and (.driver | type == "boolean")'
+expect 'the first and the last of three, by MPI' 0 \
+    ranks 3 --probe --transport mpi
+expect_json 'is said' '.via == "MPI" and .bytes_per_s > 1e6'
+expect 'one rank has no link' 2 ranks 1 --probe
 expect 'help' 0 "$BIN/moefold-run" --help
 check 'help fits a screen' bash -c "[ \$(wc -l <'$OUT') -le 24 ]"
 expect 'version' 0 "$BIN/moefold-run" --version

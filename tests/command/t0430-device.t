@@ -31,6 +31,14 @@ done
 expect 'so do they with the library product' 0 \
     ranks 2 --verify-all --backend opencl --json
 
+expect 'the link between devices is probed' 0 \
+    ranks 3 --probe --backend opencl --comm nccl
+expect_json 'from one to the other' '.via == "NCCL" and .device != "cpu" and
+    .bytes_per_s > 1e6 and .latency_s > 0'
+expect 'and the way through host memory' 0 \
+    ranks 2 --probe --backend opencl --comm mpi
+expect_json 'is said to be one' '.via == "MPI and host memory"'
+
 # Each fault lies in a kernel's text, so it shows only where that kernel ran.
 fault() { # NAME FILE SED-EXPRESSION
     rm -rf broken && mkdir -p broken/kernels

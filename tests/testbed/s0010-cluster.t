@@ -40,10 +40,16 @@ expect 'a probe outside a job' 2 moefold cluster --probe
 expect_error 'says where to run it' 'inside one \(salloc, sbatch\)'
 check 'a probe in a job' \
     timeout 100 sbatch -W -N4 -n4 -o "$T/probe.out" probe.sh
-check 'measures the tiers between nodes' jq -e '
+check 'measures the tiers inside nodes and between them' jq -e '
     [.sources[] | select(.how == "measured").field] | sort ==
         ["tiers.leaf.bytes_per_s", "tiers.leaf.latency_s",
+         "tiers.nvlink.bytes_per_s", "tiers.nvlink.latency_s",
          "tiers.spine.bytes_per_s", "tiers.spine.latency_s"]' probe.json
+check 'inside a node as its ranks do it' jq -e '
+    any(.sources[]; .field == "tiers.nvlink.bytes_per_s" and
+        (.from | test("inside node[1-4], shared memory")))' probe.json
+check 'faster than between nodes' jq -e '.tiers[0].bytes_per_s >
+    2 * .tiers[1].bytes_per_s' probe.json
 expect 'the cluster later' 0 moefold cluster --json --db probe.db
 cp "$OUT" later.json
 check 'has what was measured' jq -es '.[0].tiers == .[1].tiers' \
