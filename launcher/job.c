@@ -124,6 +124,73 @@ static int job_name(
     return 0;
 }
 
+/* Options that the script has a line for already. */
+static bool is_generated(const char *name, size_t length)
+{
+    static const char *const names[] = {"job-name", "partition", "account",
+        "qos", "nodes", "ntasks", "ntasks-per-node", "cpus-per-task",
+        "gpus-per-node", "exclusive", "time", "output", "dependency",
+        "switches", "segment", "signal", "requeue", "open-mode"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == length && !strncmp(names[i], name, length))
+            return true;
+    return false;
+}
+
+/* "--name" or "--name=value". */
+static int check_extra(char *const *extra, struct mf_error *err)
+{
+    for (; extra && *extra; extra++) {
+        const char *name = *extra + 2;
+        const size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz-");
+
+        if (strncmp(*extra, "--", 2) || length < 2 ||
+            (name[length] && name[length] != '='))
+            return mf_error_set(err, MF_INVALID,
+                "--sbatch: '%.80s' is not like --constraint=hbm", *extra);
+        if (mfl_quote_check("sbatch", *extra, err))
+            return -1;
+        if (is_generated(name, length))
+            return mf_error_set(err, MF_INVALID,
+                "--sbatch: the script has a line for --%.*s already",
+                (int)length, name);
+    }
+    return 0;
+}
+
+/* A name that `module load` takes, and that is no option of it. */
+static int check_modules(char *const *modules, struct mf_error *err)
+{
+    for (; modules && *modules; modules++)
+        if (**modules == '-' || mfl_quote_check("module", *modules, err))
+            return mf_error_set(err, MF_INVALID,
+                "--module: '%.80s' is no name of a module", *modules);
+    return 0;
+}
+
+static int job_extras(
+    const struct mfl_wish *wish, struct mfl_job *job, struct mf_error *err)
+{
+    if (check_extra(wish->extra, err) || check_modules(wish->modules, err) ||
+        mfl_slurm_find(wish->slurm_version, &job->slurm, err) ||
+        (wish->container &&
+            mfl_quote_check("container-image", wish->container, err)))
+        return -1;
+    if (wish->segment && !job->slurm.segments)
+        return mf_error_set(err, MF_INVALID,
+            "--segment came with Slurm 23.11, this is %d.%02d; use --switches",
+            job->slurm.major, job->slurm.minor);
+    job->container = wish->container;
+    job->modules = wish->modules;
+    job->extra = wish->extra;
+    job->after = wish->after;
+    job->switches = wish->switches;
+    job->segment = wish->segment;
+    job->requeue = wish->requeue;
+    return 0;
+}
+
 static int job_options(
     const struct mfl_wish *wish, struct mfl_job *job, struct mf_error *err)
 {
@@ -207,6 +274,28 @@ static int job_shape(struct mfl_job *job, struct mf_error *err)
     return 0;
 }
 
+static int check_segment(const struct mfl_job *job, struct mf_error *err)
+{
+    if (!job->segment || job->nodes % job->segment == 0)
+        return 0;
+    return mf_error_set(err, MF_INVALID,
+        "--segment: %lld nodes are no multiple of %lld", (long long)job->nodes,
+        (long long)job->segment);
+}
+
+/* A signal that could come as the job starts is none. */
+static int check_signal(const struct mfl_job *job, struct mf_error *err)
+{
+    if (!job->requeue || job->time_minutes == MFL_TIME_UNLIMITED ||
+        job->time_minutes * 60 > MFL_SIGNAL_S + MFL_SIGNAL_EARLY_S)
+        return 0;
+    return mf_error_set(err, MF_INVALID,
+        "--requeue: Slurm's signal comes up to %d s before the end; give "
+        "--time more than %d minutes",
+        MFL_SIGNAL_S + MFL_SIGNAL_EARLY_S,
+        (MFL_SIGNAL_S + MFL_SIGNAL_EARLY_S) / 60);
+}
+
 static char *absolute(const char *file, struct mf_error *err)
 {
     char *path = realpath(file, NULL);
@@ -260,8 +349,9 @@ int mfl_job_make(const struct mf_plan *plan, const struct mfl_wish *wish,
     if (mfl_picks_parse(
             wish->picks ? wish->picks : "1", plan, &job->picks, err) < 0 ||
         job_runnable(job, err) < 0 || job_options(wish, job, err) < 0 ||
-        job_shape(job, err) < 0 || job_time(wish, job, err) < 0 ||
-        job_db(wish, job, err) < 0)
+        job_extras(wish, job, err) < 0 || job_shape(job, err) < 0 ||
+        check_segment(job, err) < 0 || job_time(wish, job, err) < 0 ||
+        check_signal(job, err) < 0 || job_db(wish, job, err) < 0)
         goto out;
     job->plan_file = absolute(wish->plan_file, err);
     job->moefold = job->plan_file ? absolute("/proc/self/exe", err) : NULL;

@@ -16,7 +16,18 @@ struct mfl_wish {
     const char *plan_file, *picks; /* picks NULL: the first */
     const char *name, *partition, *account, *qos, *time, *log;
     const char *db, *command_line;
-    int64_t iterations, cpus_per_task;
+    const char *container, *slurm_version;
+    char *const *modules, *const *extra; /* NULL-terminated, or NULL */
+    int64_t iterations, cpus_per_task, after, switches, segment;
+    bool requeue;
+};
+
+/* What differs between versions of Slurm. */
+struct mfl_slurm {
+    int major, minor;        /* 23, 11 */
+    bool srun_cpus_per_task; /* srun reads a task's cores only from
+                                SRUN_CPUS_PER_TASK: 22.05 to 23.02 */
+    bool segments;           /* --segment, with topology/block: 23.11 on */
 };
 
 struct mfl_job {
@@ -25,6 +36,12 @@ struct mfl_job {
     char name[128];
     const char *partition, *account, *qos; /* NULL: Slurm's default */
     const char *log, *command_line;
+    const char *container;               /* image, NULL: none */
+    char *const *modules, *const *extra; /* as given */
+    struct mfl_slurm slurm;
+    int64_t after;             /* job to follow, 0: none */
+    int64_t switches, segment; /* 0: none asked for */
+    bool requeue;
     int64_t nodes, ranks, ranks_per_node;
     int64_t gpus_per_node; /* 0: none asked for */
     int64_t cpus_per_task; /* 0: not asked for */
@@ -46,6 +63,18 @@ struct mfl_job {
 int mfl_job_make(const struct mf_plan *plan, const struct mfl_wish *wish,
     struct mfl_job *job, struct mf_error *err);
 void mfl_job_free(struct mfl_job *job);
+
+/* What is known of the Slurm VERSION, such as 23.11 or 23.11.4; NULL: that of
+ * libslurm here, else 23.11. MF_INVALID: older than 22.05, or no version.
+ */
+int mfl_slurm_find(
+    const char *version, struct mfl_slurm *slurm, struct mf_error *err);
+
+/* Seconds of the signal before the time limit, and how much earlier it may
+ * come: Slurm looks once a minute.
+ */
+#define MFL_SIGNAL_S 120
+#define MFL_SIGNAL_EARLY_S 60
 
 /* Slurm's time formats (M, M:S, H:M:S, D-H, D-H:M, D-H:M:S, UNLIMITED) in
  * whole minutes, seconds rounded up; from a minute to a year.

@@ -14,7 +14,7 @@ libmoefold_launcher_a_SOURCES += \
     launcher/file.c launcher/file.h \
     launcher/process.c launcher/process.h \
     launcher/picks.c launcher/picks.h \
-    launcher/job.c launcher/job.h \
+    launcher/job.c launcher/job.h launcher/slurm_version.c \
     launcher/script.c launcher/script.h \
     launcher/start.c launcher/start.h \
     launcher/exec.c launcher/exec.h \

@@ -93,7 +93,7 @@ out:
 }
 
 static const struct mf_option export_options[] = {
-    {"to", "NAME", "megatron: flags; jax: a mesh and what lies on its axes"},
+    {"to", "NAME", "megatron (its flags) or jax (a mesh)"},
     {"pick", "K", "the plan's Kth layout (1)"},
     {NULL, NULL, NULL},
 };

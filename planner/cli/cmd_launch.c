@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "launcher/file.h"
 #include "launcher/list.h"
@@ -24,11 +25,17 @@
 static json_t *launch_json(const struct mfl_job *job, const char *file,
     const char *text, const struct mfl_submission *submission)
 {
-    return json_pack("{s:o, s:s?, s:n, s:s, s:I, s:I, s:s}", "job_id",
-        submission ? json_integer(submission->job_id) : json_null(), "script",
-        file, "hostfile", "placement",
-        job->needs_hostfile ? "arbitrary" : "block", "nodes",
-        (json_int_t)job->nodes, "ranks", (json_int_t)job->ranks, "text", text);
+    const bool asked = submission && submission->start_unix_s;
+
+    return json_pack("{s:o, s:o, s:s?, s:s?, s:n, s:s, s:I, s:I, s:s}",
+        "job_id",
+        submission && !asked ? json_integer(submission->job_id) : json_null(),
+        "start_unix_s",
+        asked ? json_integer(submission->start_unix_s) : json_null(),
+        "node_list", submission ? submission->node_list : NULL, "script", file,
+        "hostfile", "placement", job->needs_hostfile ? "arbitrary" : "block",
+        "nodes", (json_int_t)job->nodes, "ranks", (json_int_t)job->ranks,
+        "text", text);
 }
 
 static int launch_submit(const struct mf_cli *cli, const struct mfl_job *job,
@@ -38,14 +45,30 @@ static int launch_submit(const struct mf_cli *cli, const struct mfl_job *job,
 
     if (mf_cli_decimal(cli, "slurm-timeout", 0.1, 3600, &timeout_s, err) < 0)
         return -1;
-    return mfl_submit(job, text, timeout_s, submission, err);
+    return mfl_submit(
+        job, text, mf_cli_has(cli, "dry-run"), timeout_s, submission, err);
+}
+
+static void print_start(const struct mfl_submission *submission)
+{
+    const time_t start = (time_t)submission->start_unix_s;
+    char text[32];
+    struct tm local;
+
+    if (!localtime_r(&start, &local) ||
+        !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &local))
+        snprintf(text, sizeof text, "%" PRId64, submission->start_unix_s);
+    printf("It would start at %s%s%s\n", text,
+        submission->node_list ? " on " : "",
+        submission->node_list ? submission->node_list : "");
 }
 
 static int launch_script(
     const struct mf_cli *cli, const struct mfl_job *job, struct mf_error *err)
 {
     const char *file = mf_cli_value(cli, "output");
-    bool submit = mf_cli_has(cli, "submit");
+    const bool ask = mf_cli_has(cli, "dry-run");
+    const bool submit = ask || mf_cli_has(cli, "submit");
     struct mfl_submission submission = {0};
     char *text = mfl_script_text(job, err);
     int rc = -1;
@@ -61,6 +84,8 @@ static int launch_script(
     if (mf_cli_json(cli))
         rc = mf_cli_print_json(
             launch_json(job, file, text, submit ? &submission : NULL), err);
+    else if (ask)
+        print_start(&submission);
     else if (submit)
         printf("Submitted batch job %" PRId64 "\n", submission.job_id);
     else if (!file)
@@ -168,20 +193,39 @@ static int check_usage(const struct mf_cli *cli, struct mf_error *err)
         1)
         return mf_error_set(
             err, MF_INVALID, "give one of --pick, --picks and --all");
-    if (local && (mf_cli_has(cli, "submit") || mf_cli_has(cli, "output")))
+    if (local && (mf_cli_has(cli, "submit") || mf_cli_has(cli, "output") ||
+                     mf_cli_has(cli, "dry-run")))
         return mf_error_set(err, MF_INVALID,
             "--local runs here without a script; leave out --submit and "
             "--output");
     return 0;
 }
 
-static int read_wish(
-    const struct mf_cli *cli, struct mfl_wish *wish, struct mf_error *err)
+/* What may be given several times. */
+struct lists {
+    struct mfl_list modules, extra;
+};
+
+static int read_list(const struct mf_cli *cli, const char *name,
+    struct mfl_list *list, struct mf_error *err)
+{
+    const char *text;
+
+    for (int i = 0; (text = mf_cli_value_at(cli, name, i)) != NULL; i++)
+        if (mfl_list_add(list, text, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int read_wish(const struct mf_cli *cli, struct lists *lists,
+    struct mfl_wish *wish, struct mf_error *err)
 {
     const char *pick = mf_cli_value(cli, "pick");
     int64_t one;
 
-    if (mf_cli_integer(cli, "pick", 1, INT64_MAX, &one, err) < 0)
+    if (mf_cli_integer(cli, "pick", 1, INT64_MAX, &one, err) < 0 ||
+        read_list(cli, "module", &lists->modules, err) < 0 ||
+        read_list(cli, "sbatch", &lists->extra, err) < 0)
         return -1;
     *wish = (struct mfl_wish){.plan_file = mf_cli_operand(cli, 0),
         .picks = pick ? pick : mf_cli_value(cli, "picks"),
@@ -191,12 +235,21 @@ static int read_wish(
         .qos = mf_cli_value(cli, "qos"),
         .time = mf_cli_value(cli, "time"),
         .log = mf_cli_value(cli, "log"),
+        .container = mf_cli_value(cli, "container-image"),
+        .slurm_version = mf_cli_value(cli, "slurm-version"),
+        .modules = lists->modules.item,
+        .extra = lists->extra.item,
+        .requeue = mf_cli_has(cli, "requeue"),
         .db = mf_cli_value(cli, "db"),
         .command_line = mf_cli_line(cli)};
     if (mf_cli_has(cli, "all"))
         wish->picks = "all";
     if (mf_cli_integer(cli, "iterations", 1, 1000000, &wish->iterations, err) <
-        0)
+            0 ||
+        mf_cli_integer(cli, "after", 1, UINT32_MAX, &wish->after, err) < 0 ||
+        mf_cli_integer(cli, "switches", 1, 1 << 20, &wish->switches, err) < 0 ||
+        mf_cli_integer(cli, "segment", 1, UINT16_MAX - 2, &wish->segment, err) <
+            0)
         return -1;
     return mf_cli_integer(
         cli, "cpus-per-task", 1, 4096, &wish->cpus_per_task, err);
@@ -204,20 +257,24 @@ static int read_wish(
 
 static int launch_run(struct mf_cli *cli, struct mf_error *err)
 {
+    struct lists lists = {0};
     struct mfl_wish wish;
     struct mfl_job job;
     struct mf_plan plan;
     int rc = -1;
 
-    if (check_usage(cli, err) < 0 || read_wish(cli, &wish, err) < 0 ||
+    if (check_usage(cli, err) < 0 || read_wish(cli, &lists, &wish, err) < 0 ||
         mf_plan_read(wish.plan_file, &plan, err) < 0)
-        return -1;
+        goto out;
     if (mfl_job_make(&plan, &wish, &job, err) == 0) {
         rc = mf_cli_has(cli, "local") ? launch_local(cli, &job, err)
                                       : launch_script(cli, &job, err);
         mfl_job_free(&job);
     }
     mf_plan_free(&plan);
+out:
+    mfl_list_free(&lists.modules);
+    mfl_list_free(&lists.extra);
     return rc;
 }
 
@@ -238,6 +295,16 @@ static const struct mf_option launch_options[] = {
     {"time", "T", "limit: minutes or [D-]HH:MM:SS (from the prediction)"},
     {"cpus-per-task", "N", "cores of a rank"},
     {"log", "FILE", "of the job, with sbatch's patterns (%x_%j.out)"},
+    {"after", "JOBID", "start when that job has ended well"},
+    {"switches", "N", "on nodes under at most N switches"},
+    {"segment", "K", "in segments of K nodes of a block (Slurm 23.11)"},
+    {"requeue", NULL, "stop in time, go on with what is left"},
+    {"container-image", "I", "run in this image (pyxis)"},
+    {"module", "NAME", "load it first; repeatable"},
+    {"sbatch", "OPTION",
+        "a further #SBATCH line, --constraint=hbm; repeatable"},
+    {"slurm-version", "V", "write for it (that of libslurm here)"},
+    {"dry-run", NULL, "ask Slurm when and where it would start"},
     {"slurm-timeout", "S", "seconds to wait for Slurm (5)"},
     {NULL, NULL, NULL},
 };

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+EXTRA_DIST += tests/data/scripts/README.md $(golden_slurms:%=tests/data/scripts/%.sh)
+golden_slurms = 22.05 23.11 24.11 25.05
 EXTRA_DIST += tests/command/lib.sh tests/command/README.md \
     tests/command/mesh.py
 command_tests += tests/command/t0001-style.t tests/command/t0002-linkage.t

@@ -86,7 +86,13 @@ signal_run() { # NAME STATUS SIGNAL ARG...
         [ -s pid.0 ] && [ -s pid.1 ] && [ -s pid.2 ] && [ -s pid.3 ] && break
         sleep 0.1
     done
-    sleep 1
+    # A second of its own shows that it is past its start, however busy the
+    # machine.
+    for _ in $(seq 600); do
+        [ "$(awk '{ print $14 + $15 }' "/proc/$(cat pid.2)/stat")" -ge 100 ] &&
+            break
+        sleep 0.1
+    done
     kill "-$signal" "$(cat pid.2)"
     rc=0
     wait "$job" || rc=$?

@@ -71,4 +71,25 @@ expect_json 'four nodes, in the order of the ranks' '.runs[0] | .nodes == 4
     and .node_list == ["node1", "node3", "node2", "node4"]'
 expect 'the best' 0 moefold history best --json
 
+expect 'when and where it would start' 0 \
+    moefold launch plan.json --dry-run --iterations 2 --json
+expect_json 'soon, on all nodes, and nothing was submitted' '.job_id == null
+    and .start_unix_s > 1600000000 and .node_list == "node[1-4]"'
+expect 'for people' 0 moefold launch plan.json --dry-run --iterations 2
+expect_line 'one line' '^It would start at 20.* on node\[1-4\]$'
+expect 'after a job, requeued, on its nodes' 0 moefold launch plan.json \
+    --submit --iterations 2 --after "$job" --requeue --time 10 \
+    --sbatch --comment='it is "x"' --log "$T/second.log" --json
+second=$(jq -r .job_id "$OUT")
+"$scontrol" show job "$second" >"$OUT"
+expect_line 'Slurm knows it' '[ ]Requeue=1 '
+expect_line 'and its comment' '^ *Comment=it is "x"'
+if wait_for "$second"; then
+    pass 'it completes'
+else
+    cp second.log "$OUT"
+    fail 'it completes' "state $(state "$second")"
+fi
+check 'its note of what was run is gone' test ! -e "moefold-$second.done"
+
 done_testing
