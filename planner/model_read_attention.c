@@ -395,22 +395,22 @@ static int mixers_mamba(struct shape *s, int64_t step)
     return 0;
 }
 
-/* Mamba but for the layers of a list, counted from 0. */
-static int mixers_mamba_except(struct shape *s)
+/* MIXER but for the layers of a list, counted from 0, which have attention. */
+static int mixers_except(struct shape *s, int slot, enum mf_mixer mixer)
 {
-    const json_t *list = shape_list(s, MF_SLOT_MAMBA_EXCEPT);
+    const json_t *list = shape_list(s, slot);
     int64_t layers = s->model->layers;
 
     for (int64_t i = 0; i < layers; i++)
-        s->model->layer_kind[i].mixer = MF_MIXER_MAMBA;
+        s->model->layer_kind[i].mixer = mixer;
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *item = json_array_get(list, i);
         int64_t layer = json_integer_value(item);
 
         if (!json_is_integer(item) || layer < 0 || layer >= layers)
             return mf_error_set(s->err, MF_INVALID,
-                "%s[%zu] is not a layer from 0 to %" PRId64,
-                shape_key(s, MF_SLOT_MAMBA_EXCEPT), i, layers - 1);
+                "%s[%zu] is not a layer from 0 to %" PRId64, shape_key(s, slot),
+                i, layers - 1);
         s->model->layer_kind[layer].mixer = MF_MIXER_FULL;
     }
     return 0;
@@ -469,7 +469,9 @@ static int mixers_fill(struct shape *s)
     if (json_array_size(shape_list(s, MF_SLOT_LINEAR_LIST)) > 0)
         return mixers_flagged(s, MF_SLOT_LINEAR_LIST, 0, MF_MIXER_LINEAR);
     if (shape_list(s, MF_SLOT_MAMBA_EXCEPT))
-        return mixers_mamba_except(s);
+        return mixers_except(s, MF_SLOT_MAMBA_EXCEPT, MF_MIXER_MAMBA);
+    if (shape_list(s, MF_SLOT_CONV_EXCEPT))
+        return mixers_except(s, MF_SLOT_CONV_EXCEPT, MF_MIXER_CONV);
     if (linear)
         return mixers_stepped(s, linear);
     if (mamba)

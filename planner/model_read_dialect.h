@@ -48,6 +48,7 @@ enum mf_slot {
     MF_SLOT_MAMBA_STEP,   /* attention when i % step is phase, else Mamba */
     MF_SLOT_MAMBA_PHASE,  /* see step */
     MF_SLOT_MAMBA_EXCEPT, /* list of layers with attention, else Mamba */
+    MF_SLOT_CONV_EXCEPT,  /* list of layers with attention, else convolution */
     MF_SLOT_COMPRESS,     /* list of ratios, one a layer */
     MF_SLOT_SPARSE_LIST,  /* list with 1 for every sparse layer */
     MF_SLOT_INDEX_BLOCK,  /* topk of the indexer counts blocks of so many */
@@ -84,6 +85,8 @@ enum mf_slot {
     MF_SLOT_FFN_TIMES,     /* dense width is so many times the hidden one */
     MF_SLOT_FFN_UNIT,      /* dense width: 8/3 of hidden, up to a multiple */
     MF_SLOT_FFN_FACTOR,    /* of this, times the factor before that */
+    MF_SLOT_FFN_ADJUST,    /* dense width: 2/3 of what the key gives, times the
+                              factor, up to a multiple of the unit */
     MF_SLOT_FFN_PARTS,     /* dense width is the key's value over this */
     MF_SLOT_SHARED_EACH,   /* width of each shared expert */
     MF_SLOT_SHARED_GATE,   /* of the shared expert, where there is one */

@@ -266,6 +266,19 @@ static const struct mf_default lfm2_defaults[] = {HOLDS(MF_SLOT_TIED, true),
     HOLDS(MF_SLOT_RENORMALIZE, true), TOLD(MF_FIELD_CONV_KERNEL, 3),
     END_DEFAULTS};
 
+/* Without experts: the width given is that of an ungated part, made less. */
+static const struct mf_key lfm2_dense_keys[] = {
+    KEY("block_ff_dim", MF_FIELD_DENSE_FFN),
+    KEY("block_auto_adjust_ff_dim", MF_SLOT_FFN_ADJUST),
+    KEY("block_ffn_dim_multiplier", MF_SLOT_FFN_FACTOR),
+    KEY("block_multiple_of", MF_SLOT_FFN_UNIT),
+    KEY("full_attn_idxs", MF_SLOT_CONV_EXCEPT),
+    KEY("num_heads", MF_FIELD_HEADS), END_KEYS};
+
+static const struct mf_default lfm2_dense_defaults[] = {
+    HOLDS(MF_SLOT_DENSE_TOO, true), HOLDS(MF_SLOT_FFN_ADJUST, true),
+    HOLDS(MF_SLOT_FFN_UNIT, 256), END_DEFAULTS};
+
 /* Bamba: Mamba-2 layers and a few with attention, all with a dense part. */
 static const struct mf_key bamba_keys[] = {
     KEY("attn_layer_indices", MF_SLOT_MAMBA_EXCEPT), SKIP("attn_rotary_emb"),
@@ -341,6 +354,8 @@ const struct mf_dialect mf_dialects_hybrid[] = {
         NULL, NULL, NULL},
     {LIST("lfm2_moe"), LIST("Lfm2Moe"), KEYS(lfm2_keys),
         DEFAULTS(lfm2_defaults), NULL, NULL, NULL},
+    {LIST("lfm2"), LIST("Lfm2"), KEYS(lfm2_dense_keys, lfm2_keys),
+        DEFAULTS(lfm2_dense_defaults, lfm2_defaults), NULL, NULL, NULL},
     {LIST("glm5_next", "glm5_next_text"), LIST("Glm5Next"),
         KEYS(mf_rows_mla_keys, deepseek_sparse_keys),
         DEFAULTS(kimi_defaults, mf_rows_mla_ranks, mf_rows_sigmoid_bias), NULL,

@@ -296,9 +296,10 @@ static const struct mf_default cohere_moe_defaults[] = {
     HOLDS(MF_SLOT_TIED, true), HOLDS(MF_FIELD_NORMS_FFN, 0),
     HOLDS(MF_SLOT_WINDOW_STEP, 4), END_DEFAULTS};
 
-/* Aria: experts of the general width, as many shared ones as given. */
+/* Aria: experts of the general width where they have none of their own, as
+ * many shared ones as given.
+ */
 static const struct mf_key aria_keys[] = {
-    KEY("intermediate_size", MF_FIELD_MOE_FFN),
     KEY("moe_num_shared_experts", MF_FIELD_SHARED_EXPERTS), END_KEYS};
 
 /* Pangu Pro MoE. */
@@ -402,13 +403,13 @@ const struct mf_dialect mf_dialects_moe[] = {
         NULL, NULL},
     {LIST("dots1"), LIST("Dots1"), NULL,
         DEFAULTS(mf_rows_head_norms, mf_rows_sigmoid_bias), NULL, NULL, NULL},
-    {LIST("grok-1", "grok"), LIST("Grok1", "Grok"), KEYS(grok_keys),
-        DEFAULTS(grok_defaults), NULL, NULL, NULL},
+    {LIST("grok-1", "grok"), LIST("Grok1", "Grok", "Grok1Model"),
+        KEYS(grok_keys), DEFAULTS(grok_defaults), NULL, NULL, NULL},
     {LIST("cohere2_moe"), LIST("Cohere2Moe"), KEYS(cohere_moe_keys),
         DEFAULTS(cohere_moe_defaults, mf_rows_renormalized), NULL, NULL, NULL},
     {LIST("aria_text", "aria_moe_lm", "aria"),
         LIST("AriaText", "AriaMoELM", "Aria"), KEYS(aria_keys),
-        DEFAULTS(mf_rows_renormalized), NULL, NULL, NULL},
+        DEFAULTS(mf_rows_renormalized, mf_rows_same_width), NULL, NULL, NULL},
     {LIST("pangu_pro_moe", "PanguProMoE"), LIST("PanguProMoE"), NULL,
         DEFAULTS(pangu_defaults, mf_rows_renormalized), NULL, NULL, NULL},
     END_DIALECTS,

@@ -214,12 +214,13 @@ static int64_t width_of_llama(const struct shape *s)
 {
     int64_t unit = shape_whole(s, MF_SLOT_FFN_UNIT);
     double factor = s->value[MF_SLOT_FFN_FACTOR].real;
-    int64_t width = 8 * s->model->hidden / 3;
+    int64_t width = s->model->dense_ffn > 0 ? 2 * s->model->dense_ffn / 3
+                                            : 8 * s->model->hidden / 3;
 
     if (factor > 64)
         factor = 64;
     width = (int64_t)(factor * (double)width);
-    return (width + unit - 1) / unit * unit;
+    return unit > 0 ? (width + unit - 1) / unit * unit : width;
 }
 
 /* The width of a dense part, and of an expert that has none of its own. */
@@ -235,7 +236,8 @@ static int shape_widths(struct shape *s)
         return -1;
     if (!m->dense_ffn)
         m->dense_ffn = shape_whole(s, MF_SLOT_FFN_TIMES) * m->hidden;
-    if (!m->dense_ffn && shape_whole(s, MF_SLOT_FFN_UNIT) > 0)
+    if (m->dense_ffn ? shape_whole(s, MF_SLOT_FFN_ADJUST) != 0
+                     : shape_whole(s, MF_SLOT_FFN_UNIT) > 0)
         m->dense_ffn = width_of_llama(s);
     m->dense_ffn /= parts;
     if (!shape_whole(s, MF_SLOT_EXPERTS_ON))
