@@ -23,7 +23,8 @@ libmoefold_runtime_a_SOURCES = \
     runtime/experts.h runtime/experts.c \
     runtime/tensors.h runtime/tensors.c \
     runtime/shared_experts.h runtime/shared_experts.c \
-    runtime/layer_poison.c runtime/layer.h runtime/layer.c runtime/layer_make.c \
+    runtime/layer_poison.c \
+    runtime/layer.h runtime/layer.c runtime/layer_make.c \
     runtime/layer_state.h runtime/layer_device.h runtime/layer_device.c \
     runtime/route.h runtime/route.c \
     runtime/machine.h runtime/machine.c \
@@ -38,6 +39,7 @@ libmoefold_runtime_a_SOURCES = \
     runtime/timing.h runtime/timing.c \
     runtime/reference.h runtime/reference.c \
     runtime/step.h runtime/step.c runtime/verify_step.c \
+    runtime/pipeline.h runtime/pipeline.c runtime/verify_pipeline.c \
     runtime/verify.h runtime/verify.c \
     runtime/verify_case.h runtime/verify_case.c \
     runtime/verify_check.h runtime/verify_check.c \

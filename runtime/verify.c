@@ -206,6 +206,7 @@ static int verify_entry(MPI_Comm world,
         return -1;
     work.device = device.device;
     work.transport = options->transport;
+    work.pipeline = entry->layout.pp > 1 && !options->full && !device.device;
     work.dispatcher = options->dispatcher == MF_DISPATCHER_AUTO
                           ? entry->settings.dispatcher
                           : options->dispatcher;

@@ -118,6 +118,8 @@ int mfr_verify_case_run(const struct mfr_verifier *verifier,
             err);
     if (!rc)
         rc = mfr_trial_compare(&trial, err);
+    if (!rc && work->pipeline)
+        rc = mfr_trial_pipeline(&trial, err);
     if (!rc)
         rc = mfr_trial_step(&trial, err);
     if (!rc)

@@ -26,6 +26,7 @@ struct mfr_verify_case {
     const struct mfr_transport *transport;
     struct mfk_device *device;                   /* NULL: the CPU */
     const struct mfr_device_comms *device_comms; /* NULL: MPI */
+    bool pipeline; /* several layers and micro batches over stages, too */
     bool lopsided; /* the last expert draws nearly all tokens */
 };
 

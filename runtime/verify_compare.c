@@ -238,16 +238,23 @@ static void check_received(struct mfr_trial *trial, struct space *space)
         mfr_check_equal(check, rows_same(trial, l, space->held, space->row));
 }
 
+bool mfr_trial_bits(const struct mfr_trial *trial)
+{
+    const struct mfr_verify_case *work = trial->work;
+    const struct mf_layout *layout = &trial->verifier->layout;
+
+    return work->kernel == MFK_EXACT && layout->etp == 1 &&
+           work->dispatcher == MF_ALLTOALL &&
+           (work->shape.shared_ffn == 0 || layout->tp == 1);
+}
+
 static void check_values(struct mfr_trial *trial)
 {
     const struct mfr_verify_case *work = trial->work;
     const struct mfr_expected *e = &trial->expected;
     int64_t at = first_of(trial) * work->shape.hidden;
     int64_t n = tokens_of(trial) * work->shape.hidden;
-    const struct mf_layout *layout = &trial->verifier->layout;
-    bool bits = work->kernel == MFK_EXACT && layout->etp == 1 &&
-                work->dispatcher == MF_ALLTOALL &&
-                (work->shape.shared_ffn == 0 || layout->tp == 1);
+    const bool bits = mfr_trial_bits(trial);
     struct mfr_checks *checks = trial->checks;
 
     mfr_check_doubles(mfr_checks_add(checks, "output", MFR_BOUND_FP32, false),

@@ -26,4 +26,12 @@ int mfr_trial_compare(struct mfr_trial *trial, struct mf_error *err);
  */
 int mfr_trial_step(struct mfr_trial *trial, struct mf_error *err);
 
+/* Are outputs and dX of the case the same bits in every layout? */
+bool mfr_trial_bits(const struct mfr_trial *trial);
+
+/* Run several layers and micro batches over the stages and check them.
+ * Collective over the verifier's base.
+ */
+int mfr_trial_pipeline(struct mfr_trial *trial, struct mf_error *err);
+
 #endif

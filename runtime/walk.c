@@ -160,6 +160,7 @@ static void walk_cases(const struct mfr_walk_options *options, int64_t world,
             .dispatcher = options->dispatcher,
             .transport = options->transport,
             .device = device,
+            .pipeline = i == 1 && !device,
             .lopsided = i == 2};
         work[i].shape.ffn *= world;
         work[i].shape.experts *= world;

@@ -16,7 +16,8 @@ plan() { # FILE MODEL OPTION...
 
 names='["counts_one_rank", "down_grad", "dx", "dx_one_rank",
     "expert_grad_replicas", "gate_grad", "grad_norm", "grad_norm_all",
-    "kept_one_rank", "loss", "optimizer_step", "output", "output_one_rank", "received_one_rank", "route_weights",
+    "kept_one_rank",
+    "loss", "optimizer_step", "output", "output_one_rank", "received_one_rank", "route_weights",
     "router_grad", "router_grad_replicas", "routes", "routes_one_rank",
     "tokens", "twice", "up_grad", "weight_replicas"]'
 
@@ -37,6 +38,15 @@ expect 'experts dealt out hold' 0 \
 expect_json 'output and dX to the bit' '[.checks[]
     | select(.name | test("^(output|dx)_one_rank$")) | .bitwise]
     == [true, true]'
+moefold plan --model "$models/small-moe/config.json" --cluster dgx-h100:1 \
+    --scope moe --world 4 --global-batch 8 --seq 64 --fix pp=2 --fix ep=2 \
+    --output pp.json >/dev/null 2>&1
+expect 'stages that pass activations on hold' 0 \
+    moefold verify pp.json --experts exact --json
+expect_json 'to the bit, as all layers on one rank' '[.checks[]
+    | select(.name | test("^pipeline_(output|dx)$")) | .bitwise]
+    == [true, true] and ([.checks[] | select(.name == "pipeline_grads")
+    | .max_rel] | .[0] < 1e-5)'
 expect 'the second layout too' 0 moefold verify ep.json --pick 2
 expect_line 'as a table' '^All checks hold'
 
