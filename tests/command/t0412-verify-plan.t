@@ -17,7 +17,8 @@ plan() { # FILE MODEL OPTION...
 names='["counts_one_rank", "down_grad", "dx", "dx_one_rank",
     "expert_grad_replicas", "gate_grad", "grad_norm", "grad_norm_all",
     "kept_one_rank",
-    "loss", "optimizer_step", "output", "output_one_rank", "received_one_rank", "route_weights",
+    "loss", "optimizer_step", "output",
+    "output_one_rank", "received_one_rank", "route_weights",
     "router_grad", "router_grad_replicas", "routes", "routes_one_rank",
     "tokens", "twice", "up_grad", "weight_replicas"]'
 
