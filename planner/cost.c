@@ -255,6 +255,13 @@ int mf_pricer_note(
             mf_places_node_ranks(pricer->places), pricer->cluster->cores,
             100 * pricer->rates.share))
         return -1;
+    if (entry->settings.capacity_factor > 0 && !pricer->rates.cpu &&
+        entry->settings.dispatcher != MF_ALLTOALL &&
+        entry->settings.dispatcher != MF_DEDUP &&
+        mf_cost_note(cost, err,
+            "a capacity factor without the alltoall dispatcher: only newer "
+            "releases of Megatron-LM take it, for some dispatchers"))
+        return -1;
     if (entry->settings.capacity_factor < 1 &&
         mf_cost_note(cost, err,
             "capacity factor %g drops at least %.3g %% of the rows; MFU counts "

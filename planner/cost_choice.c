@@ -155,7 +155,8 @@ static void choice_dispatcher(
 }
 
 /* Libraries that send a token once: one for switches of one node, one for
- * larger NVLink domains. DEDUP is moefold-run's own.
+ * larger NVLink domains. DEDUP is moefold-run's own. A capacity factor is what
+ * every release of Megatron-LM takes with alltoall alone.
  */
 static void choose_dispatcher(const mf_pricer *pricer,
     const struct mf_settings *s, const struct mf_layout *l,
@@ -166,7 +167,8 @@ static void choose_dispatcher(const mf_pricer *pricer,
         return;
     }
     choice_dispatcher(pricer, MF_ALLTOALL, choices);
-    if (pricer->rates.cpu || l->ep < 2 || pricer->scope == MF_SCOPE_MOE)
+    if (pricer->rates.cpu || l->ep < 2 || pricer->scope == MF_SCOPE_MOE ||
+        s->capacity_factor > 0)
         return;
     choice_dispatcher(pricer, MF_ALLGATHER, choices);
     choice_dispatcher(pricer,

@@ -36,7 +36,7 @@ tests_unit_cost_test_fit_LDADD = libmoefold-planner.a libmoefold-layout.a \
     libmoefold-db.a $(JANSSON_LIBS) $(YAML_LIBS) $(SQLITE_LIBS) $(UNIT_LIBS)
 
 command_tests += tests/command/t0201-predict.t tests/command/t0202-plan.t \
-    tests/command/t0203-size.t \
+    tests/command/t0203-size.t tests/command/t0204-paper.t \
     tests/command/t0502-fit.t
 
 unit_tests += tests/unit/cost/test_flops
