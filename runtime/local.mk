@@ -53,6 +53,7 @@ moefold_run_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS) $(JANSSON_CFLAGS)
 moefold_run_SOURCES = runtime/main.c \
     runtime/record.h runtime/record.c \
     runtime/report.h runtime/report.c \
+    runtime/run_pipeline.h runtime/run_pipeline.c \
     runtime/run.h runtime/run.c \
     runtime/run_state.h runtime/run_record.c
 moefold_run_LDADD = libmoefold-runtime.a libmoefold-kernels.a \

@@ -40,6 +40,20 @@ static int take_warmup(
     return mf_number_parse(value, "--warmup", 0, MOST, &options->warmup, err);
 }
 
+static int take_pipeline(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    return mf_number_parse(
+        value, "--pipeline", 1, 1 << 20, &options->pipeline, err);
+}
+
+static int take_layers(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    return mf_number_parse(
+        value, "--layers", 1, 1 << 16, &options->layers, err);
+}
+
 static int take_one_in(
     struct mfr_options *options, const char *value, struct mf_error *err)
 {
@@ -298,6 +312,9 @@ static const struct option table[] = {
     {"full", NULL, "with --verify: the plan's whole shape", take_full},
     {"verify-all", NULL, "verify every layout of this job's world",
         take_verify_all},
+    {"pipeline", "M", "then M micro batches through all stages, 1F1B",
+        take_pipeline},
+    {"layers", "N", "with --pipeline: layers a stage (1)", take_layers},
     {"one-in", "N", "with --verify-all: of N layouts one, drawn by the seed",
         take_one_in},
     {"fault", "NAME", "with --verify, --verify-all: seed a fault", take_fault},
@@ -320,13 +337,15 @@ void mfr_options_describe(const struct mfr_options *o, char *text, size_t size)
         "%s --pick %" PRId64 " --iterations %" PRId64 " --warmup %" PRId64
         " --seed %" PRId64 " --experts %s --backend %s --dispatcher %s "
         "--transport %s --node-ranks %" PRId64 " --comm %d --exchange %s "
-        "--fault %s --one-in %" PRId64 "%s%s",
+        "--fault %s --one-in %" PRId64 " --pipeline %" PRId64
+        " --layers %" PRId64 "%s%s",
         modes[o->mode], o->pick, o->iterations, o->warmup, o->seed,
         o->kernel == MFK_EXACT ? "exact" : "blas", o->backend,
         mf_dispatcher_name(o->dispatcher),
         o->transport.mpi_only ? "mpi" : "auto", o->transport.node_ranks,
         (int)o->comm, o->padded ? "padded" : "exact", mfr_fault_name(o->fault),
-        o->one_in, o->trace ? " --trace" : "", o->full ? " --full" : "");
+        o->one_in, o->pipeline, o->layers, o->trace ? " --trace" : "",
+        o->full ? " --full" : "");
 }
 
 void mfr_options_help(void)
@@ -413,6 +432,10 @@ static int options_check(
             err, MF_INVALID, "--fault goes with --verify or --verify-all");
     if (options->trace && options->mode != MFR_MODE_RUN)
         return mf_error_set(err, MF_INVALID, "--trace goes with a run");
+    if (options->pipeline && options->mode != MFR_MODE_RUN)
+        return mf_error_set(err, MF_INVALID, "--pipeline goes with a run");
+    if (options->layers && !options->pipeline)
+        return mf_error_set(err, MF_INVALID, "--layers goes with --pipeline");
     if (options->one_in && options->mode != MFR_MODE_VERIFY_ALL)
         return mf_error_set(err, MF_INVALID, "--one-in goes with --verify-all");
     if (options->full && options->mode != MFR_MODE_VERIFY)

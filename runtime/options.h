@@ -27,7 +27,8 @@ struct mfr_options {
     const char *plan; /* NULL: none given */
     int64_t pick;     /* from 1 */
     int64_t iterations, warmup;
-    int64_t one_in; /* of --verify-all */
+    int64_t one_in;           /* of --verify-all */
+    int64_t pipeline, layers; /* micro batches, 0: none; layers a stage */
     int64_t seed;
     enum mfk_gemm kernel;
     const char *backend;           /* "auto", "cpu", or a plug-in's name */

@@ -76,12 +76,25 @@ static json_t *notes_json(const struct mfr_report *report)
     return report->note ? json_pack("[s]", report->note) : json_array();
 }
 
+static json_t *pipeline_json(const struct mfr_report *report)
+{
+    const struct mfr_pipeline_times *p = report->pipeline;
+
+    if (!p)
+        return json_null();
+    return json_pack("{s:I, s:I, s:o, s:o, s:o}", "micro_batches",
+        (json_int_t)p->batches, "layers", (json_int_t)p->layers, "step_ms",
+        number(1e3 * p->step_s), "stage_send_forward_ms",
+        number(1e3 * p->send_s[MF_FORWARD]), "stage_send_backward_ms",
+        number(1e3 * p->send_s[MF_BACKWARD]));
+}
+
 static json_t *report_json(const struct mfr_report *report)
 {
     const struct mfdb_run *run = report->run;
 
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, "
-                     "s:I, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}",
+                     "s:I, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
         "run_id", run->run_id, "status", run->status, "model", run->model,
         "layout", run->layout, "order", run->rank_order, "ranks",
         (json_int_t)run->ranks, "nodes", (json_int_t)run->nodes, "job_id",
@@ -96,7 +109,7 @@ static json_t *report_json(const struct mfr_report *report)
             : json_null(),
         "phases", phases_json(report), "notes", notes_json(report), "layer",
         summary_json(report, &report->times.layer), "timing_overhead",
-        number(report->times.overhead));
+        number(report->times.overhead), "pipeline", pipeline_json(report));
 }
 
 static int write_failed(struct mf_error *err)
@@ -165,6 +178,11 @@ static void foot(const struct mfr_report *report)
             1e3 * report->times.layer.min_s, 1e3 * report->times.layer.max_s,
             report->times.layer.slowest_rank,
             mfr_machine_node(report->nodes, report->times.layer.slowest_rank));
+    if (report->pipeline)
+        printf("\n%" PRId64 " micro batches through all stages, %" PRId64
+               " layers each: %.3f ms",
+            report->pipeline->batches, report->pipeline->layers,
+            1e3 * report->pipeline->step_s);
     printf("\n%.0f tokens/s, imbalance (Gini) %.3f, history %s\n",
         run->tokens_per_s, run->imbalance, report->history->state);
 }

@@ -7,14 +7,16 @@
 #include "db/db.h"
 #include "planner/layout/plan.h"
 #include "runtime/record.h"
+#include "runtime/run_pipeline.h"
 #include "runtime/timing.h"
 
 struct mfr_report {
     const struct mfdb_run *run;
     const struct mf_cost *cost;
     const struct mfr_history *history;
-    struct mfr_timing_report times; /* measured */
-    const char *nodes;              /* as mfr_machine_node takes them */
+    struct mfr_timing_report times;            /* measured */
+    const struct mfr_pipeline_times *pipeline; /* NULL: none */
+    const char *nodes; /* as mfr_machine_node takes them */
     const char *transport;
     const char *note; /* NULL: none */
 };

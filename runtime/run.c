@@ -201,7 +201,7 @@ static int run_all(
         mfr_timing_init(
             &run->timing, run->world, run->options->iterations, err) ||
         mfr_run_record_begin(run, command, err) || iterations(run, err) ||
-        mfr_run_imbalance(run, &imbalance, err))
+        mfr_run_imbalance(run, &imbalance, err) || mfr_run_pipeline(run, err))
         return -1;
     if (run->options->trace && mfr_trace_write(&run->trace, run->world, err))
         return -1;

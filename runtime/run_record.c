@@ -135,6 +135,7 @@ int mfr_run_record_end(
         .cost = &run->entry->cost,
         .history = &run->history,
         .nodes = run->nodes,
+        .pipeline = run->pipeline.batches ? &run->pipeline : NULL,
         .transport = mfr_layer_transport(run->layer),
         .note = run->entry->settings.precision == MF_BF16
                     ? "the plan's precision is bf16; the layer is "

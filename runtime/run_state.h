@@ -8,6 +8,7 @@
 #include "runtime/device.h"
 #include "runtime/options.h"
 #include "runtime/record.h"
+#include "runtime/run_pipeline.h"
 #include "runtime/timing.h"
 #include "runtime/trace.h"
 
@@ -28,7 +29,8 @@ struct mfr_run {
     float *x, *y, *dy, *dx;     /* [tokens][hidden] */
     struct mfr_checkpoint from; /* with --load */
     struct mfr_timing timing;
-    struct mfr_trace trace; /* with --trace */
+    struct mfr_trace trace;             /* with --trace */
+    struct mfr_pipeline_times pipeline; /* with --pipeline */
     struct mfr_history history;
     struct mfdb_run record; /* rank 0 */
     char *nodes;            /* of ranks, rank 0 */

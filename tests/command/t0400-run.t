@@ -65,6 +65,27 @@ for how in auto mpi; do
     expect_json 'and in nothing else' '[.phases.experts, .phases.route] |
         all(.forward.wait_ms == null and .backward.wait_ms == null)'
 done
+check 'plans are made for stages' plan stages.json pp=4
+expect 'micro batches through four stages' 0 ranks 4 stages.json \
+    --iterations 2 --warmup 1 --json --no-history --pipeline 6 --layers 2
+expect_json 'it says how long a step took' '.pipeline | .micro_batches == 6
+    and .layers == 2 and .step_ms > 0 and .stage_send_forward_ms > 0
+    and .stage_send_backward_ms > 0 and .step_ms > .stage_send_forward_ms'
+expect 'layers without a pipeline' 2 ranks 4 stages.json --layers 2
+expect_error 'are refused' '--layers goes with --pipeline'
+
+# One token a micro batch; one expert a rank.
+moefold plan --model "$model" --cluster dgx-h100:2 --world 4 --scope moe \
+    --seq 1 --top 1 --output token.json --fix ep=4 --fix tp=1 --fix pp=1 \
+    >/dev/null 2>&1
+expect 'a batch of one token' 0 ranks 4 token.json "${few[@]}" --no-history \
+    --json
+expect_json 'runs' '.status == "done" and .layer_ms > 0'
+expect 'and is right' 0 ranks 4 --verify --full token.json
+moefold plan --model "$model" --cluster dgx-h100:2 --world 16 --scope moe \
+    --seq 5 --top 1 --output each.json --fix ep=16 --fix pp=1 >/dev/null 2>&1
+expect 'one expert a rank, fewer tokens than ranks' 0 \
+    ranks 16 --verify --full each.json
 expect 'as if on two nodes' 0 ranks 4 one4.json "${few[@]}" --json \
     --no-history --node-ranks 2
 expect_json 'both ways are used' '.transport == "mixed"'
