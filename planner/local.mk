@@ -103,7 +103,8 @@ moefold_SOURCES += planner/cli/searching.c planner/cli/searching.h \
 moefold_SOURCES += planner/cli/cmd_predict.c planner/cli/cmd_plan.c \
     planner/cli/cmd_fit.c planner/cli/cmd_explain.c \
     planner/cli/fitted.c planner/cli/fitted.h
-moefold_SOURCES += planner/cli/cmd_exec.c planner/cli/cmd_export.c
+moefold_SOURCES += planner/cli/cmd_exec.c planner/cli/cmd_export.c \
+    planner/cli/cmd_tune.c
 moefold_SOURCES += planner/cli/cmd_history.c \
     planner/cli/history_json.c planner/cli/history_table.c \
     planner/cli/history_columns.c planner/cli/history_columns.h \

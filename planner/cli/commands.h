@@ -18,6 +18,7 @@ extern const struct mf_command mf_command_map;
 extern const struct mf_command mf_command_exec;
 extern const struct mf_command mf_command_export;
 extern const struct mf_command mf_command_run;
+extern const struct mf_command mf_command_tune;
 extern const struct mf_command mf_command_verify;
 extern const struct mf_command mf_command_history;
 extern const struct mf_command mf_command_fit;

@@ -21,6 +21,7 @@ int main(int argc, char **argv)
         &mf_command_export,
         &mf_command_run,
         &mf_command_verify,
+        &mf_command_tune,
         &mf_command_history,
         &mf_command_fit,
         NULL,

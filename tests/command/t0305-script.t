@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# shellcheck disable=SC2317 # functions are called by check
+# shellcheck disable=SC2317,SC2094 # called by check; nothing is read there
 # launch: scripts for several versions of Slurm, and every option of them.
 . "${MOEFOLD_SRCDIR:?}/tests/command/lib.sh"
 
@@ -15,7 +15,6 @@ plain() {
         -e '/predicted:/d' -e 's/moefold [0-9.]*$/moefold @VERSION@/'
 }
 
-# shellcheck disable=SC2094 # the history is only named
 script() { # VERSION
     local more=()
     [ "$1" = 22.05 ] || more=(--segment 2)
