@@ -9,7 +9,7 @@ libmoefold_launcher_a_SOURCES += \
     launcher/list.c launcher/list.h \
     launcher/hostlist.c launcher/hostlist.h \
     launcher/places.c launcher/places.h \
-    launcher/map.c launcher/map.h \
+    launcher/map.c launcher/map.h launcher/map_show.c \
     launcher/quote.c launcher/quote.h \
     launcher/file.c launcher/file.h \
     launcher/process.c launcher/process.h \

@@ -42,6 +42,13 @@ void mfl_map_print_json(
 void mfl_map_print(
     const struct mfl_map *map, const struct mf_layout *layout, FILE *out);
 
+/* Drawn: for each node its ranks, and under each the first rank of its group of
+ * every kind; then over how many nodes the widest group of a kind lies. -1: no
+ * memory.
+ */
+int mfl_map_draw(
+    const struct mfl_map *map, const struct mf_layout *layout, FILE *out);
+
 /* One node name a rank, for SLURM_HOSTFILE with --distribution=arbitrary. */
 void mfl_map_print_hostfile(const struct mfl_map *map, FILE *out);
 

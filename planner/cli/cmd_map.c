@@ -42,6 +42,10 @@ static int map_show(const struct mf_cli *cli, const struct mfl_map *map,
         return -1;
     if (rankfile && map_write(map, rankfile, mfl_map_print_rankfile, err) < 0)
         return -1;
+    if (mf_cli_has(cli, "show") && !mf_cli_json(cli))
+        return mfl_map_draw(map, layout, stdout)
+                   ? mf_error_set(err, MF_FAILED, "out of memory")
+                   : 0;
     if (mf_cli_json(cli))
         mfl_map_print_json(map, layout, stdout);
     else
@@ -77,6 +81,7 @@ out:
 static const struct mf_option map_options[] = {
     {"pick", "K", "the plan's Kth layout (1)"},
     {"nodes", "LIST", "these nodes in this order, as n[1-4,7] (the job's)"},
+    {"show", NULL, "draw nodes, ranks and the groups they are in"},
     {"hostfile", "FILE", "write a node a rank, for SLURM_HOSTFILE"},
     {"rankfile", "FILE", "write rank R=NODE slot=S, for mpirun --rankfile"},
     {NULL, NULL, NULL},

@@ -60,4 +60,15 @@ expect_error 'names the variable' SLURM_TASKS_PER_NODE
 expect 'no plan' 2 moefold map
 expect 'not a plan' 2 moefold map h
 
+moefold plan --model "$SRC/tests/data/models/Mixtral-8x7B-v0.1.json" \
+    --cluster dgx-h100:2 --world 16 --global-batch 64 --layout tp2/ep8 \
+    --output drawn.json >/dev/null
+expect 'drawn' 0 moefold map drawn.json --show
+# tp2/ep8: rank 9 is in the tp group of 8 and the ep group of 8.
+expect_line 'ranks of the second node' '^  rank +8 +9 +10 .* 15$'
+expect_line 'their tp groups' '^  tp +8 +8 +10 +10 +12 +12 +14 +14$'
+expect_line 'their ep group' '^  ep +8 +8 +8 +8 +8 +8 +8 +8$'
+expect_line 'no ep group leaves its node' '^ep +8 +1$'
+expect_line 'edp groups do' '^edp +2 +2$'
+
 done_testing
