@@ -118,8 +118,25 @@ static double attention_core(const struct mf_case *c, enum mf_mixer mixer)
            flops / (c->rates->peak_flops * c->rates->coef[MF_COEF_ATTENTION]);
 }
 
+/* What a hop adds to the sums: the output so far is scaled anew in fp32 as a
+ * part in bf16 joins it (10 bytes an element), and so do gradients of queries
+ * in bf16 (6 bytes); two kernels each way, as Transformer Engine's attention
+ * over context ranks has them.
+ */
+static double ring_merge(const struct mf_case *c, double bytes)
+{
+    const struct mf_model *m = c->model;
+    double heads = (double)m->heads / (double)c->layout->tp;
+    double dim = m->attention == MF_ATTENTION_MLA ? (double)m->mla.v_dim
+                                                  : (double)m->head_dim;
+
+    return mf_time_memory(c->rates, c->wide_tokens * heads * dim * bytes) +
+           2 * c->rates->coef[MF_COEF_KERNEL_S];
+}
+
 /* Keys and values go round a ring of cp ranks, each hop under the attention of
- * the one before; only what is longer than that shows.
+ * the one before; only what is longer than that shows, and what joins the
+ * parts.
  */
 static void work_ring(
     const struct mf_case *c, double core, struct mf_work *work)
@@ -140,7 +157,8 @@ static void work_ring(
         double under = (d == FW ? core : 2.5 * core) / cp;
         double shown = each > under ? each - under : 0;
 
-        work->part[MF_PART_CP][d] += (cp - 1) * shown;
+        work->part[MF_PART_CP][d] +=
+            (cp - 1) * (shown + ring_merge(c, d == FW ? 10 : 6));
         work->hidden_s += (cp - 1) * (each - shown);
     }
 }
