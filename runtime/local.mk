@@ -40,6 +40,7 @@ libmoefold_runtime_a_SOURCES = \
     runtime/reference.h runtime/reference.c \
     runtime/step.h runtime/step.c runtime/verify_step.c \
     runtime/pipeline.h runtime/pipeline.c runtime/verify_pipeline.c \
+    runtime/gate.h runtime/gate.c \
     runtime/verify.h runtime/verify.c \
     runtime/verify_case.h runtime/verify_case.c \
     runtime/verify_check.h runtime/verify_check.c \

@@ -11,6 +11,7 @@
 
 #include "planner/layout/streams.h"
 #include "runtime/comm.h"
+#include "runtime/gate.h"
 #include "runtime/guard.h"
 #include "runtime/options.h"
 #include "runtime/probe.h"
@@ -53,6 +54,8 @@ static int verify(
         .padded = options->padded,
     };
 
+    if (options->mode == MFR_MODE_GATE)
+        return mfr_gate_main(MPI_COMM_WORLD, &verify, held, err);
     return options->mode == MFR_MODE_VERIFY
                ? mfr_verify_main(MPI_COMM_WORLD, &verify, held, err)
                : mfr_walk_main(MPI_COMM_WORLD, &walk, held, err);
@@ -101,6 +104,7 @@ static int work(int argc, char **argv, const struct mfr_options *options,
         break;
     case MFR_MODE_VERIFY:
     case MFR_MODE_VERIFY_ALL:
+    case MFR_MODE_GATE:
         rc = verify(options, &held, err);
         break;
     case MFR_MODE_RUN:

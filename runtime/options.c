@@ -263,6 +263,13 @@ static int take_verify(
     return take_mode(options, MFR_MODE_VERIFY, err);
 }
 
+static int take_gate(
+    struct mfr_options *options, const char *value, struct mf_error *err)
+{
+    (void)value;
+    return take_mode(options, MFR_MODE_GATE, err);
+}
+
 static int take_verify_all(
     struct mfr_options *options, const char *value, struct mf_error *err)
 {
@@ -310,6 +317,7 @@ static const struct option table[] = {
     {"verify", NULL, "hold the layout against the references instead",
         take_verify},
     {"full", NULL, "with --verify: the plan's whole shape", take_full},
+    {"gate", NULL, "route before and after the gather, and compare", take_gate},
     {"verify-all", NULL, "verify every layout of this job's world",
         take_verify_all},
     {"pipeline", "M", "then M micro batches through all stages, 1F1B",
@@ -329,6 +337,7 @@ void mfr_options_describe(const struct mfr_options *o, char *text, size_t size)
     static const char *const modes[] = {[MFR_MODE_RUN] = "run",
         [MFR_MODE_VERIFY] = "verify",
         [MFR_MODE_VERIFY_ALL] = "verify-all",
+        [MFR_MODE_GATE] = "gate",
         [MFR_MODE_PROBE] = "probe",
         [MFR_MODE_HELP] = "help",
         [MFR_MODE_VERSION] = "version"};
@@ -423,7 +432,7 @@ static int options_check(
     if (takes_plan && !options->plan)
         return mf_error_set(
             err, MF_INVALID, "which plan? see moefold-run --help");
-    if (!takes_plan && options->plan)
+    if (!takes_plan && options->mode != MFR_MODE_GATE && options->plan)
         return mf_error_set(err, MF_INVALID, "%s: --%s takes no plan",
             options->plan,
             options->mode == MFR_MODE_PROBE ? "probe" : "verify-all");
@@ -438,7 +447,8 @@ static int options_check(
         return mf_error_set(err, MF_INVALID, "--layers goes with --pipeline");
     if (options->one_in && options->mode != MFR_MODE_VERIFY_ALL)
         return mf_error_set(err, MF_INVALID, "--one-in goes with --verify-all");
-    if (options->full && options->mode != MFR_MODE_VERIFY)
+    if (options->full && options->mode != MFR_MODE_VERIFY &&
+        options->mode != MFR_MODE_GATE)
         return mf_error_set(err, MF_INVALID, "--full goes with --verify");
     return 0;
 }

@@ -40,6 +40,12 @@ static const struct mf_option run_options[] = {
     {NULL, NULL, NULL},
 };
 
+static const struct mf_option gate_passed[] = {
+    {"seed", "N", "of the random weights and tokens"},
+    {"quiet", NULL, "print nothing when all is well"},
+    {NULL, NULL, NULL},
+};
+
 static const struct mf_option fault_options[] = {
     {"fault", "NAME", "seed a fault, which must be found (moefold-run(1))"},
     {NULL, NULL, NULL},
@@ -52,7 +58,8 @@ static const struct mf_option full_options[] = {
 
 static const struct mf_option verify_options[] = {
     {"all", NULL, "instead of PLAN: every layout of one world"},
-    {"world", "N", "with --all: how many ranks"},
+    {"gate", NULL, "route before and after the gather, and compare"},
+    {"world", "N", "with --all or --gate: how many ranks"},
     {NULL, NULL, NULL},
 };
 
@@ -152,6 +159,26 @@ static int verify_all(const struct mf_cli *cli, struct mf_error *err)
     return rc;
 }
 
+/* Of a plan, or of the sequence split over 4 ranks and EP 4. */
+static int verify_gate(const struct mf_cli *cli, struct mf_error *err)
+{
+    static const struct mf_option *const passed[] = {
+        pick_options, gate_passed, full_options, NULL};
+    struct mfl_list args = {0};
+    int64_t world = 4;
+    int rc = -1;
+
+    if (mf_cli_operands(cli) > 0)
+        return run_plan(cli, "--gate", passed, err);
+    if (mf_cli_integer(cli, "world", 1, MF_WORLD_MAX, &world, err) < 0)
+        return -1;
+    if (mfl_list_add(&args, "--gate", err) == 0 &&
+        pass_options(cli, passed, &args, err) == 0)
+        rc = start(cli, &args, world, NULL, err);
+    mfl_list_free(&args);
+    return rc;
+}
+
 static int verify_run(struct mf_cli *cli, struct mf_error *err)
 {
     static const struct mf_option *const passed[] = {
@@ -159,12 +186,14 @@ static int verify_run(struct mf_cli *cli, struct mf_error *err)
 
     if (mf_cli_has(cli, "all"))
         return verify_all(cli, err);
+    if (mf_cli_has(cli, "gate"))
+        return verify_gate(cli, err);
     if (mf_cli_has(cli, "world"))
         return mf_error_set(err, MF_INVALID,
-            "--world goes with --all; a plan has its own world");
+            "--world goes with --all or --gate; a plan has its own world");
     if (mf_cli_operands(cli) == 0)
         return mf_error_set(
-            err, MF_INVALID, "give a PLAN, or --all and --world N");
+            err, MF_INVALID, "give a PLAN, or --all and --world N, or --gate");
     return run_plan(cli, "--verify", passed, err);
 }
 
