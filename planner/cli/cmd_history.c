@@ -131,7 +131,10 @@ static int history_print_run(const struct mf_cli *cli,
     json_t *json;
 
     if (!mf_cli_json(cli)) {
-        mf_history_show(run, phases);
+        if (mf_cli_has(cli, "plot"))
+            mf_history_plot(phases);
+        else
+            mf_history_show(run, phases);
         return 0;
     }
     json = mf_history_run_json(run);
@@ -227,6 +230,7 @@ static const struct mf_option history_options[] = {
     {"since", "TIME", "begun since: 2026-12-01, or 90d, 12h before now"},
     {"of-version", "V", "runs of this version of moefold"},
     {"limit", "N", "at most N runs (all)"},
+    {"plot", NULL, "show: draw the phases"},
     {"threshold", "F", "regress: slower by more than this part (0.05)"},
     {"html", "FILE", "report: write one page to FILE"},
     {"csv", NULL, "export: runs as CSV instead of JSON"},

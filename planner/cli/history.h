@@ -38,4 +38,7 @@ void mf_history_table(const struct mfdb_runs *runs);
 void mf_history_show(
     const struct mfdb_run *run, const struct mfdb_phases *phases);
 
+/* Bars of each phase's time on the slowest rank. */
+void mf_history_plot(const struct mfdb_phases *phases);
+
 #endif

@@ -222,3 +222,35 @@ void mf_history_show(
     }
     puts("\nminimum, median and maximum over ranks; medians over iterations");
 }
+
+/* Parts of 8 that a bar's last cell may have. */
+static void bar(double part, int width)
+{
+    static const char *const ends[] = {"", "\u258f", "\u258e", "\u258d",
+        "\u258c", "\u258b", "\u258a", "\u2589"};
+    const int eighths = (int)lround(part * 8 * width);
+
+    for (int i = 0; i < eighths / 8; i++)
+        fputs("\u2588", stdout);
+    fputs(ends[eighths % 8], stdout);
+}
+
+void mf_history_plot(const struct mfdb_phases *phases)
+{
+    enum { WIDTH = 40 };
+    double longest = 0;
+    char a[MF_HISTORY_CELL], b[MF_HISTORY_CELL];
+
+    for (size_t i = 0; i < phases->count; i++)
+        longest = fmax(longest, phases->phase[i].max_s);
+    for (size_t i = 0; longest > 0 && i < phases->count; i++) {
+        const struct mfdb_phase *p = &phases->phase[i];
+
+        if (!isfinite(p->max_s))
+            continue;
+        printf("%-18.18s %-8.8s %s ms ", mf_history_plain(p->phase, a),
+            p->direction, mf_history_figure(9, 3, p->max_s * 1e3, b));
+        bar(p->max_s / longest, WIDTH);
+        putchar('\n');
+    }
+}

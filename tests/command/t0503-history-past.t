@@ -83,6 +83,11 @@ expect 'a bad last line' 2 moefold history import bad.csv
 expect 'list' 0 moefold history list --json
 expect_json 'takes the lines before it back' '.runs | length == 6'
 
+expect 'drawn' 0 moefold history show 00000004 --plot
+# 110 ms is the longest: 40 cells; 20 ms are 7 and a quarter.
+expect_line 'the longest phase' '^experts +forward +[0-9.]+ ms █{40}$'
+expect_line 'a fifth of it' '^dispatch +forward +[0-9.]+ ms █{7}▎$'
+
 # --- filters ---
 expect 'of a node' 0 moefold history list --node n3 --json
 expect_json 'one run' '[.runs[].run_id[0:8]] == ["00000004"]'
