@@ -1,13 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Slurm's topology.yaml (25.05 and later): a list of topologies, of which one
- * is the cluster's.
+ * Slurm's topology.yaml (25.05 and later), a list of topologies of which one
+ * is the cluster's; and the cluster models of NVIDIA's topograph, switches by
+ * name with the nodes under the last of them.
  */
 #include "config.h"
 
 #include "planner/cluster_conf.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Does a line of DATA begin with KEY? */
+static bool begins_line(const char *data, const char *key)
+{
+    for (const char *at = data; (at = strstr(at, key)); at++)
+        if (at == data || at[-1] == '\n')
+            return true;
+    return false;
+}
+
+static bool model_is(const char *data)
+{
+    return begins_line(data, "switches:") && begins_line(data, "blocks:");
+}
 
 bool mf_topology_yaml_is(const char *data)
 {
@@ -22,7 +38,7 @@ bool mf_topology_yaml_is(const char *data)
         if (line[0] == '-' && line + 1 + strspn(line + 1, " ") == at)
             return true;
     }
-    return false;
+    return model_is(data);
 }
 
 #ifndef HAVE_YAML
@@ -158,6 +174,91 @@ static int root_read(struct reading *r)
             : "?");
 }
 
+/* ---- models of topograph ---- */
+
+/* The names in a list, joined by commas; malloc'd. NULL: no memory. */
+static char *names_join(struct reading *r, const yaml_node_t *list)
+{
+    size_t size = 1, at = 0;
+    char *text;
+
+    for (int pass = 0; pass < 2; pass++) {
+        text = pass ? calloc(size, 1) : NULL;
+        if (pass && !text)
+            return NULL;
+        for (yaml_node_item_t *i = list->data.sequence.items.start;
+             i < list->data.sequence.items.top; i++) {
+            const char *name = scalar(yaml_document_get_node(&r->document, *i));
+
+            if (!name || !name[0])
+                continue;
+            if (!pass)
+                size += strlen(name) + 1;
+            else
+                at += (size_t)snprintf(
+                    text + at, size - at, "%s%s", at ? "," : "", name);
+        }
+    }
+    return text;
+}
+
+/* NAME with what hangs on it: the list under KEY of ITEM, where there is one.
+ */
+static int model_add(struct reading *r, enum mf_net_kind kind, const char *name,
+    const yaml_node_t *item, const char *key)
+{
+    const yaml_node_t *list = value_of(r, item, key);
+    bool nodes = !strcmp(key, "nodes");
+    char *text;
+    int rc;
+
+    if (!list)
+        return 0;
+    if (!name || !name[0] || strlen(name) > 200 ||
+        list->type != YAML_SEQUENCE_NODE)
+        return refuse(r, item, "not a name with a list of what hangs on it");
+    for (const char *c = name; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            return refuse(r, item, "a name with control characters");
+    text = names_join(r, list);
+    if (!text)
+        return mf_error_set(r->err, MF_FAILED, "out of memory");
+    r->conf->lines[MF_CONF_NET]++;
+    rc = mf_net_add(&r->conf->net, kind, name, nodes ? text : NULL,
+        nodes ? NULL : text, r->err);
+    free(text);
+    return rc;
+}
+
+static int model_read(struct reading *r, const yaml_node_t *root)
+{
+    static const char domain[] = "accelerator.topology.test/domain";
+    const yaml_node_t *switches = value_of(r, root, "switches");
+    const yaml_node_t *blocks = value_of(r, root, "blocks");
+
+    if (!switches || switches->type != YAML_MAPPING_NODE || !blocks ||
+        blocks->type != YAML_SEQUENCE_NODE)
+        return refuse(r, root, "neither switches by name nor a list of blocks");
+    for (yaml_node_pair_t *p = switches->data.mapping.pairs.start;
+         p < switches->data.mapping.pairs.top; p++)
+        if (model_add(r, MF_NET_SWITCH,
+                scalar(yaml_document_get_node(&r->document, p->key)),
+                yaml_document_get_node(&r->document, p->value), "switches") < 0)
+            return -1;
+    for (yaml_node_item_t *i = blocks->data.sequence.items.start;
+         i < blocks->data.sequence.items.top; i++) {
+        const yaml_node_t *item = yaml_document_get_node(&r->document, *i);
+        const char *block =
+            scalar(value_of(r, value_of(r, item, "annotations"), domain));
+
+        if (model_add(r, MF_NET_SWITCH, scalar(value_of(r, item, "switch")),
+                item, "nodes") < 0 ||
+            (block && model_add(r, MF_NET_BLOCK, block, item, "nodes") < 0))
+            return -1;
+    }
+    return 0;
+}
+
 int mf_topology_yaml(struct mf_conf *conf, const char *path,
     const struct mf_text *text, struct mf_error *err)
 {
@@ -170,7 +271,10 @@ int mf_topology_yaml(struct mf_conf *conf, const char *path,
     yaml_parser_set_input_string(
         &parser, (const unsigned char *)text->data, text->length);
     if (yaml_parser_load(&parser, &r.document)) {
-        rc = root_read(&r);
+        yaml_node_t *root = yaml_document_get_root_node(&r.document);
+
+        rc = root && root->type == YAML_MAPPING_NODE ? model_read(&r, root)
+                                                     : root_read(&r);
         yaml_document_delete(&r.document);
     } else
         mf_error_set(err, MF_INVALID, "%.200s:%zu: %s", path,

@@ -172,6 +172,11 @@ reads slurm/pasted/nodes-conf-suffix-names.conf '
 reads slurm/pasted/partition-h100-128nodes.txt '.nodes == 128 and
     .gpus_per_node == 8'
 if grep -q '^#define HAVE_YAML' "${MOEFOLD_BUILDDIR:-.}/config.h"; then
+    reads slurm/topograph-model-nvl72.yaml '.nodes == 72 and
+        ([.node_list[] | .block] | group_by(.) | map(length)) ==
+            [18, 18, 18, 18] and
+        (.node_list[71] | [.name, .block, .switch, .pod]) ==
+            ["node2218", "nvl-2-2", "leaf-2-2", "spine-2"]'
     reads slurm/man-topology.yaml '
         [.node_list[] | [.name, .switch, .block]] ==
             [["node01", "s1", null], ["node02", "s1", null],

@@ -97,5 +97,6 @@ EXTRA_DIST += \
     tests/data/topology/slurm/slurm.conf.example \
     tests/data/topology/slurm/topograph-block-placeholder.conf \
     tests/data/topology/slurm/topograph-model-nvl72.yaml \
+    tests/data/topology/slurm/topograph-model-nvl72.yaml \
     tests/data/topology/slurm/topograph-slinky-dra-block.conf \
     tests/data/topology/slurm/vpenso-sinfo.txt
