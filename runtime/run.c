@@ -87,6 +87,28 @@ static int setup_tensors(struct mfr_run *run, struct mf_error *err)
     return 0;
 }
 
+/* The layer; and with --pipeline its layers, the micro batches that go in and
+ * out, and what is in flight, beside it.
+ */
+static int64_t bytes_needed(const struct mfr_run *run)
+{
+    const struct mfr_options *o = run->options;
+    const struct mf_layout *layout = &run->entry->layout;
+    const int64_t layers = o->layers ? o->layers : 1;
+    const int64_t bytes = mfr_layer_copies_bytes(
+        &run->shape, layout, run->rank, run->entry->settings.dispatcher);
+    struct mfr_shard shard;
+    double all;
+
+    if (bytes < 0 || !o->pipeline)
+        return bytes;
+    mfr_shard_of(&run->shape, layout, run->rank, &shard);
+    all = (double)bytes * (double)(1 + layers) +
+          (double)shard.tokens * (double)run->shape.hidden * sizeof(float) *
+              (double)(4 * o->pipeline + layout->pp + layers + 6);
+    return all < 0x1p62 ? (int64_t)all : INT64_MAX;
+}
+
 static int setup_layer(struct mfr_run *run, struct mf_error *err)
 {
     const struct mf_layout *layout = &run->entry->layout;
@@ -98,10 +120,7 @@ static int setup_layer(struct mfr_run *run, struct mf_error *err)
     };
     int rc;
 
-    if (mfr_setup_memory(run->world,
-            mfr_layer_copies_bytes(
-                &run->shape, layout, run->rank, how.dispatcher),
-            err))
+    if (mfr_setup_memory(run->world, bytes_needed(run), err))
         return -1;
     /* After all refusals, so that what it says of the CPU stands. */
     if (mfr_device_choose(

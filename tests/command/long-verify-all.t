@@ -25,4 +25,14 @@ for world in $(seq 2 8); do
     done
 done
 
+# Rows that together are more than 2 GiB, where there is room for them.
+cases=${MOEFOLD_BUILDDIR:?}/tests/unit/runtime/guard_cases
+free=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)
+if [ "${free:-0}" -ge 12 ] && [ -x "$cases" ]; then
+    expect 'messages of over 2 GiB' 0 mpirun -n 2 "$cases" large patient
+    expect_line 'come right' '^2293760000 bytes came right$'
+else
+    skip 'messages of over 2 GiB' 'less than 12 GiB are free'
+fi
+
 done_testing

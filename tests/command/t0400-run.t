@@ -71,6 +71,9 @@ expect 'micro batches through four stages' 0 ranks 4 stages.json \
 expect_json 'it says how long a step took' '.pipeline | .micro_batches == 6
     and .layers == 2 and .step_ms > 0 and .stage_send_forward_ms > 0
     and .stage_send_backward_ms > 0 and .step_ms > .stage_send_forward_ms'
+expect 'a pipeline that no node holds' 2 ranks 4 stages.json \
+    --pipeline 1000000 --layers 60000
+expect_error 'is refused before it starts' 'GiB, it has .* GiB free'
 expect 'layers without a pipeline' 2 ranks 4 stages.json --layers 2
 expect_error 'are refused' '--layers goes with --pipeline'
 

@@ -139,13 +139,53 @@ static int alone(mfr_guard *guard, struct mf_error *err)
     _exit(1);
 }
 
+/* More than 2 GiB between two ranks, in rows, each with its number at both
+ * ends.
+ */
+static int large(struct mf_error *err)
+{
+    enum { ROWS = 140000, WIDTH = 4096 };
+    const size_t bytes = (size_t)ROWS * WIDTH * sizeof(float);
+    const int other = 1 - rank, none = 0, all = ROWS;
+    int send[2] = {none, none}, at[2] = {0, 0};
+    float *from = malloc(bytes), *to = malloc(bytes);
+    MPI_Datatype row = MPI_DATATYPE_NULL;
+    int rc = from && to ? 0 : mf_error_set(err, MF_FAILED, "out of memory");
+
+    send[other] = all;
+    for (int64_t i = 0; rc == 0 && i < ROWS; i++) {
+        memset(from + i * WIDTH, 0, WIDTH * sizeof *from);
+        from[i * WIDTH] = from[i * WIDTH + WIDTH - 1] =
+            (float)(i + rank * ROWS);
+    }
+    if (rc == 0)
+        rc = mfr_mpi(MPI_Type_contiguous(WIDTH, MPI_FLOAT, &row), "type", err);
+    if (rc == 0)
+        rc = mfr_mpi(MPI_Type_commit(&row), "type", err);
+    if (rc == 0)
+        rc = mfr_alltoallv(from, send, at, to, send, at, row, MPI_COMM_WORLD,
+            "large rows", err);
+    for (int64_t i = 0; rc == 0 && i < ROWS; i++)
+        if (to[i * WIDTH] != (float)(i + other * ROWS) ||
+            to[i * WIDTH + WIDTH - 1] != (float)(i + other * ROWS))
+            rc = mf_error_set(err, MF_FAILED, "row %d is another", (int)i);
+    if (rc == 0)
+        printf("%zu bytes came right\n", bytes);
+    if (row != MPI_DATATYPE_NULL)
+        MPI_Type_free(&row);
+    free(from);
+    free(to);
+    return rc;
+}
+
 static int run(const char *name, mfr_guard *guard, struct mf_error *err)
 {
     static const struct {
         const char *name;
         int (*run)(struct mf_error *err);
     } cases[] = {{"late", late}, {"withheld", withheld}, {"crossed", crossed},
-        {"other", other}, {"chain", chain}, {"blocked", blocked}};
+        {"other", other}, {"chain", chain}, {"blocked", blocked},
+        {"large", large}};
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (!strcmp(cases[i].name, name))
