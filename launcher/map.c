@@ -115,6 +115,19 @@ void mfl_map_print_hostfile(const struct mfl_map *map, FILE *out)
         fprintf(out, "%s\n", mfl_map_node(map, rank));
 }
 
+void mfl_map_print_counts(const struct mfl_map *map, FILE *out)
+{
+    int64_t end;
+
+    for (int64_t first = 0; first < map->world; first = end) {
+        for (end = first + 1;
+             end < map->world && map->seat[end].node == map->seat[first].node;)
+            end++;
+        fprintf(out, "%s%s*%lld", first > 0 ? "," : "",
+            mfl_map_node(map, first), (long long)(end - first));
+    }
+}
+
 void mfl_map_print_rankfile(const struct mfl_map *map, FILE *out)
 {
     for (int64_t rank = 0; rank < map->world; rank++)

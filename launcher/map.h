@@ -52,6 +52,11 @@ int mfl_map_draw(
 /* One node name a rank, for SLURM_HOSTFILE with --distribution=arbitrary. */
 void mfl_map_print_hostfile(const struct mfl_map *map, FILE *out);
 
+/* "NODE*RANKS,...", in the order of ranks: MOEFOLD_MAP, by which moefold-run
+ * checks where it is.
+ */
+void mfl_map_print_counts(const struct mfl_map *map, FILE *out);
+
 /* "rank R=NODE slot=LOCAL", for Open MPI 4's mpirun --rankfile: each rank is
  * bound to the core of its own number in the node.
  */

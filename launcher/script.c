@@ -176,7 +176,7 @@ static void variables(FILE *out, const struct mfl_job *job)
               "export CUDA_DEVICE_ORDER=PCI_BUS_ID\n\n",
             out);
     fputs("# Left over from elsewhere it would silently move the ranks.\n"
-          "unset SLURM_HOSTFILE\n",
+          "unset SLURM_HOSTFILE MOEFOLD_MAP\n",
         out);
 }
 
@@ -220,7 +220,11 @@ static void placement(FILE *out, const struct mfl_job *job)
         "    echo \"the host file seats $seats ranks, not %lld\" >&2\n"
         "    exit 1\n"
         "fi\n"
-        "export SLURM_HOSTFILE=\"$dir/hostfile\"\n",
+        "export SLURM_HOSTFILE=\"$dir/hostfile\"\n"
+        "\n# By this moefold-run checks that each rank sits where it should.\n"
+        "MOEFOLD_MAP=$(uniq -c \"$dir/hostfile\" |\n"
+        "    sed 's/^ *\\([0-9]*\\) \\(.*\\)$/\\2*\\1/' | paste -sd ,)\n"
+        "export MOEFOLD_MAP\n",
         (long long)job->ranks, (long long)job->ranks);
 }
 
@@ -239,8 +243,9 @@ static void step(FILE *out, const struct mfl_job *job, const char *indent)
         fprintf(out,
             " \\\n%s    --container-image=\"$image\" \\\n%s    "
             "--container-mounts=\"$plan:$plan:ro%s\" \\\n%s    "
-            "--container-env=OPENBLAS_NUM_THREADS,CUDA_DEVICE_ORDER",
-            indent, indent, job->db ? ",$folder:$folder" : "", indent);
+            "--container-env=OPENBLAS_NUM_THREADS,CUDA_DEVICE_ORDER%s",
+            indent, indent, job->db ? ",$folder:$folder" : "", indent,
+            job->needs_hostfile ? ",MOEFOLD_MAP" : "");
     fprintf(out, " \\\n%s    \"$runner\" \"$plan\" --pick ", indent);
     if (job->picks.count > 1 || job->requeue)
         fputs("\"$pick\"", out);

@@ -63,6 +63,7 @@ static int texts_fill(
     mfl_list_drop(&texts->env, "SRUN_");
     mfl_list_drop(&texts->env, "PMIX_");
     mfl_list_drop(&texts->env, "PMI_");
+    mfl_list_drop(&texts->env, "MOEFOLD_MAP=");
     /* As sbatch does; %x in the name of the log is read from there. */
     if (mfl_list_set(&texts->env, "SLURM_JOB_NAME", job->name, err) < 0 ||
         mfl_list_set(&texts->env, "SLURM_SUBMIT_DIR", texts->folder, err) < 0)

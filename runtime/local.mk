@@ -31,6 +31,7 @@ libmoefold_runtime_a_SOURCES = \
     runtime/safetensors.h runtime/safetensors.c \
     runtime/checkpoint.h runtime/checkpoint.c \
     runtime/options.h runtime/options.c \
+    runtime/preflight.h runtime/preflight.c \
     runtime/probe.h runtime/probe.c \
     runtime/setup.h runtime/setup.c \
     runtime/shard.h runtime/shard.c \

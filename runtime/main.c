@@ -14,6 +14,7 @@
 #include "runtime/gate.h"
 #include "runtime/guard.h"
 #include "runtime/options.h"
+#include "runtime/preflight.h"
 #include "runtime/probe.h"
 #include "runtime/run.h"
 #include "runtime/setup.h"
@@ -97,6 +98,8 @@ static int work(int argc, char **argv, const struct mfr_options *options,
         mfk_set_threads(1);
     mfr_options_describe(options, choices, sizeof choices);
     if (mfr_setup_same(MPI_COMM_WORLD, choices, err))
+        return err->status;
+    if (mfr_preflight(MPI_COMM_WORLD, getenv(MFR_PREFLIGHT_MAP), err))
         return err->status;
     switch (options->mode) {
     case MFR_MODE_PROBE:

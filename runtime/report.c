@@ -7,6 +7,8 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "runtime/machine.h"
 
@@ -18,6 +20,16 @@ static json_t *number(double value)
 static json_t *text(const char *value)
 {
     return *value ? json_string(value) : json_null();
+}
+
+/* Slurm's are numbers, and `moefold history` gives them so. */
+static json_t *job_json(const char *id)
+{
+    const size_t length = strlen(id);
+
+    if (length > 0 && length < 19 && strspn(id, "0123456789") == length)
+        return json_integer((json_int_t)strtoll(id, NULL, 10));
+    return text(id);
 }
 
 static bool executed(const struct mfr_report *report, int phase)
@@ -98,7 +110,7 @@ static json_t *report_json(const struct mfr_report *report)
         "run_id", run->run_id, "status", run->status, "model", run->model,
         "layout", run->layout, "order", run->rank_order, "ranks",
         (json_int_t)run->ranks, "nodes", (json_int_t)run->nodes, "job_id",
-        text(run->job_id), "layer_ms", number(1e3 * run->layer_s),
+        job_json(run->job_id), "layer_ms", number(1e3 * run->layer_s),
         "predicted_ms", number(1e3 * run->predicted_s), "tokens_per_s",
         number(run->tokens_per_s), "iterations", (json_int_t)run->iterations,
         "imbalance", number(run->imbalance), "dispatcher", run->dispatcher,

@@ -40,6 +40,20 @@ static const struct mf_plan_entry *entry_of(
     return &t->plan.entry[r->pick - 1];
 }
 
+/* One job may tune several plans, whose layouts are alike. A sequence of -1
+ * is not known.
+ */
+static bool same_work(
+    const struct mfdb_run *run, const struct tune *t, const struct result *r)
+{
+    const struct mf_settings *s = &entry_of(t, r)->settings;
+
+    return !strcmp(run->model, t->plan.model.name) &&
+           run->ranks == t->plan.world &&
+           (run->seq < 0 || run->seq == s->seq) &&
+           (run->micro_batch < 0 || run->micro_batch == s->micro_batch);
+}
+
 /* A job that Slurm has put back runs nothing twice: what it has measured lies
  * in the history under its number.
  */
@@ -62,7 +76,8 @@ static int find_kept(
             const struct mfdb_run *run = &runs.run[i];
 
             if (strcmp(run->job_id, job) || strcmp(run->status, "done") ||
-                strcmp(run->rank_order, order) || run->coupled != l->coupled)
+                strcmp(run->rank_order, order) || run->coupled != l->coupled ||
+                !same_work(run, t, r) || !isfinite(run->layer_s))
                 continue;
             r->kept = true;
             r->layer_s = run->layer_s;
@@ -219,13 +234,15 @@ static int tune_all(struct tune *t, struct mf_error *err)
             print_result(t, r);
     }
     best = winner(t);
-    if (json && mf_cli_print_json(tune_json(t), err))
-        return -1;
     if (!best)
         return mf_error_set(err, MF_FAILED, "no layout ended well");
-    if (!json)
-        printf("\nmost tokens a second: layout %zu\n", best->pick);
-    return write_winner(t, best, err);
+    /* Before --json prints: a document comes with 0 alone. */
+    if (write_winner(t, best, err))
+        return -1;
+    if (json)
+        return mf_cli_print_json(tune_json(t), err);
+    printf("\nmost tokens a second: layout %zu\n", best->pick);
+    return 0;
 }
 
 /* The first K of the plan, or those of --picks. */

@@ -19,7 +19,7 @@ expect_line 'tasks a node, or Slurm spreads them unevenly' \
 expect_line 'GPUs' '^#SBATCH --gpus-per-node=8$'
 expect_line 'safe shell' '^set -euo pipefail$'
 expect_line 'the absolute path of the plan' "^plan='/.*/plan.json'\$"
-expect_line 'a stray host file is unset' '^unset SLURM_HOSTFILE$'
+expect_line 'a stray host file is unset' '^unset SLURM_HOSTFILE MOEFOLD_MAP$'
 check 'bash reads it' bash -n script
 check 'nothing in a path was run' test ! -e owned
 if command -v shellcheck >/dev/null; then

@@ -30,6 +30,11 @@ expect 'a plan that tune wrote' 0 moefold groups --json \
 expect 'for people' 0 moefold tune plan.json --picks 1 --iterations 1
 expect_line 'the winner' '^most tokens a second: layout 1$'
 expect 'more than there are' 2 moefold tune plan.json --top 1000
+expect 'nowhere to write' 1 moefold tune plan.json --picks 1 --iterations 1 \
+    --json --output none/at/all.json
+expect 'none that runs' 1 env MOEFOLD_RUN=/bin/false \
+    moefold tune plan.json --picks 1 --json
+expect_error 'is said' 'no layout ended well'
 
 # The first two were measured by job 77 before it was put back.
 rm -f "$MOEFOLD_DB"

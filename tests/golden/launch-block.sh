@@ -25,15 +25,18 @@ db='/var/lib/moefold/history.db'
 
 # srun of Slurm 22.05 to 23.02 reads a task's cores only here.
 export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"
-export OPENBLAS_NUM_THREADS="$SRUN_CPUS_PER_TASK"
+export OPENBLAS_NUM_THREADS="${SLURM_CPUS_PER_TASK:-1}"
 
 # The tree that Slurm 22.05 takes by default lets ranks of a busy
 # cluster out of MPI_Init too early, and they crash.
 export SLURM_PMIX_FENCE="${SLURM_PMIX_FENCE:-ring}"
 
-# Left over from elsewhere it would silently move the ranks.
-unset SLURM_HOSTFILE
+# CUDA, NVML and Slurm count GPUs alike only in this order.
+export CUDA_DEVICE_ORDER=PCI_BUS_ID
 
-srun --mpi=pmix --kill-on-bad-exit=1 --ntasks=32 \
+# Left over from elsewhere it would silently move the ranks.
+unset SLURM_HOSTFILE MOEFOLD_MAP
+
+srun --mpi=pmix --kill-on-bad-exit=1 --wait=60 --ntasks=32 \
     --ntasks-per-node=8 --distribution=block \
     "$runner" "$plan" --pick 1 --iterations 20 --db "$db"

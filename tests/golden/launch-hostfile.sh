@@ -34,14 +34,17 @@ db='/var/lib/moefold/history.db'
 
 # srun of Slurm 22.05 to 23.02 reads a task's cores only here.
 export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"
-export OPENBLAS_NUM_THREADS="$SRUN_CPUS_PER_TASK"
+export OPENBLAS_NUM_THREADS="${SLURM_CPUS_PER_TASK:-1}"
 
 # The tree that Slurm 22.05 takes by default lets ranks of a busy
 # cluster out of MPI_Init too early, and they crash.
 export SLURM_PMIX_FENCE="${SLURM_PMIX_FENCE:-ring}"
 
+# CUDA, NVML and Slurm count GPUs alike only in this order.
+export CUDA_DEVICE_ORDER=PCI_BUS_ID
+
 # Left over from elsewhere it would silently move the ranks.
-unset SLURM_HOSTFILE
+unset SLURM_HOSTFILE MOEFOLD_MAP
 
 # Slurm fills nodes by name; the plan wants them switch by switch.
 dir=$(mktemp -d)
@@ -54,8 +57,13 @@ if [ "$seats" -ne 32 ]; then
 fi
 export SLURM_HOSTFILE="$dir/hostfile"
 
+# By this moefold-run checks that each rank sits where it should.
+MOEFOLD_MAP=$(uniq -c "$dir/hostfile" |
+    sed 's/^ *\([0-9]*\) \(.*\)$/\2*\1/' | paste -sd ,)
+export MOEFOLD_MAP
+
 for pick in 1 2 3; do
-    srun --mpi=pmix --kill-on-bad-exit=1 --ntasks=32 \
+    srun --mpi=pmix --kill-on-bad-exit=1 --wait=60 --ntasks=32 \
         --distribution=arbitrary \
         "$runner" "$plan" --pick "$pick" --iterations 50 --db "$db"
 done

@@ -47,7 +47,7 @@ export SLURM_PMIX_FENCE="${SLURM_PMIX_FENCE:-ring}"
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
 
 # Left over from elsewhere it would silently move the ranks.
-unset SLURM_HOSTFILE
+unset SLURM_HOSTFILE MOEFOLD_MAP
 
 # Slurm warns 120 s before the end, or up to a minute earlier; USR1 is
 # NCCL's. A job that is put back goes on with what is left.

@@ -50,5 +50,6 @@ EXTRA_DIST += tests/golden/launch-block.sh tests/golden/launch-hostfile.sh
 command_tests += tests/command/t0301-map.t tests/command/t0302-launch.t \
     tests/command/t0303-export.t tests/command/t0304-exec.t \
     tests/command/t0305-script.t tests/command/t0306-tune.t \
+    tests/command/t0307-preflight.t \
     tests/command/t0402-launch-local.t
 testbed_tests += tests/testbed/s0301-launch.t

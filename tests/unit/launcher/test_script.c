@@ -162,7 +162,7 @@ static void test_no_isolation_of_gpus(void **state)
     (void)state;
     assert_null(strstr(text, "gpus-per-task"));
     assert_null(strstr(text, "gpu-bind"));
-    assert_non_null(strstr(text, "\nunset SLURM_HOSTFILE\n"));
+    assert_non_null(strstr(text, "\nunset SLURM_HOSTFILE MOEFOLD_MAP\n"));
     free(text);
 }
 
