@@ -25,6 +25,8 @@ static void make(const struct mf_plan *plan, struct mfl_wish wish,
 {
     struct mf_error err = {0};
 
+    /* Not that of whatever libslurm is here. */
+    wish.slurm_version = "22.05";
     wish.plan_file = "/proc/self/exe";
     wish.db = "/var/lib/moefold/history.db";
     if (mfl_job_make(plan, &wish, job, &err) < 0)
